@@ -1,7 +1,7 @@
 """Mutants of a part's source: the same code but for one slip, of the kinds that authors make with tensors.
 
-What is changed is what a part computes and what it declares of tensors and sizes. Texts, names, annotations, options
-and their defaults, guards that only raise or, as `check`, only say why a part is refused, and the references that the
+What is changed is what a part computes and what it declares of tensors and sizes. Texts, also those that only show how
+far a part is, names, annotations, options and their defaults, guards that only raise or, as `check`, only say why a part is refused, and the references that the
 suite holds a part to, with their functions `plain_...`, stay as they are.
 """
 
@@ -22,14 +22,15 @@ from peirce.model import Exporter, Task
 from peirce.parts import Architecture
 
 KEPT_METHODS = {
-    "reference", "reference_of_atoms", "reference_loss", "example_in", "example_inputs", "example_labels", "check",
+    "reference", "reference_of_atoms", "reference_loss", "reference_metrics", "reference_settings", "example_in",
+    "example_cases", "example_rows", "example_inputs", "example_labels", "check",
     "__repr__",
 }  # fmt: skip
 KEPT_NAMES = {
     "name", "letter", "source", "labels", "meaning", "example", "expected_failures", "renamed", "Options", "api",
     "__slots__",
 }  # fmt: skip
-KEPT_KEYWORDS = {"meaning", "name", "tokens_last", "strict", "persistent"}
+KEPT_KEYWORDS = {"meaning", "name", "tokens_last", "strict", "persistent", "progress"}
 """Texts, a wish for a layout in memory, which changes no value, and what only guards."""
 EITHER_WAY = {"transpose", "minimum", "maximum", "min", "max", "logaddexp", "swapaxes"}
 """Calls whose arguments may stand in either order."""
@@ -300,7 +301,7 @@ def _kept(node: ast.AST) -> bool:
         case ast.Expr(ast.Call(ast.Attribute(ast.Call(ast.Name("super"))))):
             return True
         case ast.Expr(ast.Call(ast.Name(id=name))):
-            return name.startswith(("check_", "require"))
+            return name.startswith(("check_", "require", "say", "print_line", "_print_line"))
         case (
             ast.arguments() | ast.operator() | ast.cmpop() | ast.expr_context() | ast.boolop() | ast.unaryop()
         ):

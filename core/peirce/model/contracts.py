@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
@@ -63,6 +63,48 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
             folder: an empty folder, for files that the task reads.
         """
         return {}
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> Iterable[Mapping[str, Any]]:
+        """Options that differ from those of `example_in`, for data that are hard, such as a text that is too long or a
+        class without texts; it may write further files. The `reference` is held in each case."""
+        return ()
+
+    def reference(self, data: DataT, split: str) -> Sequence[Mapping[str, Any]] | None:
+        """The rows of a split in plain Python, in any order, for the conformance checks: what batches have of each by
+        name, as nested lists without padding, read from the small data by other means; None where it is not stated.
+
+        What no batch has, but the model reads, is given to the model when the next two are held to their values.
+        """
+        return None
+
+    def reference_settings(self, data: DataT) -> Mapping[str, Any] | None:
+        """What `overrides` gives for the small data, by other means; None where it is not stated."""
+        return None
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float | None:
+        """The loss in plain Python of rows as `reference` states them; None where it is not stated.
+
+        Args:
+            rows: those of a batch.
+            outputs: what a model gives for each by itself, as nested lists, by name.
+        """
+        return None
+
+    def reference_metrics(
+        self, data: DataT, split: str, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, float] | None:
+        """Metrics in plain Python, some or all; None where they are not stated.
+
+        Args:
+            data: what `prepare` gave.
+            split: the split that is measured.
+            rows: as `reference` states them.
+            outputs: what a model gives for each by itself, as nested lists, by name.
+        """
+        return None
 
     @classmethod
     def suits(cls, data: str) -> bool:

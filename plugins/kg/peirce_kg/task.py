@@ -177,6 +177,30 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         few = {"types": ("1p", "2p", "2i"), "train_queries": 20, "eval_queries": 5, "batch_size": 8}
         return {"graph": str(folder), **few}
 
+    def reference(self, data: KgQaData, split: str) -> list[dict[str, Any]] | None:
+        """Each query as its vocabulary writes it, with its answers, which share the label; drawn ones are not stated."""
+        options = self.options
+        if options.labels == "one" or (split == "train" and options.balance):
+            return None
+        found = []
+        for queries in data.sets[_split(split)]:
+            read = queries.template, queries.groundings, data.vocabulary
+            literals = query_literals(*read) or {}
+            inputs = text_inputs(*read) | {LITERALS + name: values for name, values in literals.items()}
+            for i in range(len(queries)):
+                answers = set(queries.answers[_split(split)].select(np.array([i])).entities.tolist())
+                labels = [(e in answers) / len(answers) for e in range(data.graph.entities)]
+                found.append({**{name: values[i].tolist() for name, values in inputs.items()}, "labels": labels})
+        return found
+
+    def reference_settings(self, data: KgQaData) -> Mapping[str, Any]:
+        """The vocabulary, of which some tokens are entities, and one the free variable."""
+        words = data.vocabulary
+        return {
+            "model.input.vocabulary": len(words), "model.heads.0.first": words.first_entity, "model.heads.0.count": 12,
+            "model.heads.0.free": words.free, **({} if words.syntax == "efo" else {"model.heads.0.pool": "cls"}),
+        }  # fmt: skip
+
     def prepare(self) -> KgQaData:
         """Read the graph, and read or sample training, validation and test queries with their exact answers."""
         options = self.options

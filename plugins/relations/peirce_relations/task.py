@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -18,7 +20,7 @@ from torch import Tensor
 from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
 from peirce.model import Model, Task
-from peirce.parts import one_of
+from peirce.parts import IGNORED, one_of, plain_cross_entropy, plain_softmax
 from peirce.spec import Spec
 from peirce_relations.augmentation import add_inferred_pairs, compositions
 from peirce_relations.calculi.algebra import rcc8
@@ -113,6 +115,95 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
             problems = [paths.make(each, 1, rng) for each in edges]
             (folder / f"{name}.jsonl").write_text("".join(map(Problem.line, problems)), encoding="utf-8")
         return {"data": str(folder), "valid": 0.2, "batch_size": 4}
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Problems of two edges alone, of an own test file, with further pairs and a weight of undecided ones."""
+        return [
+            {"steps": (2,), "test": str(folder / "train.jsonl"), "valid": 0.0},
+            {"taught": True, "undecided": 0.5, "also": 2.0, "converse": False},
+        ]
+
+    def reference(self, data: RelationsData, split: str) -> list[dict[str, Any]] | None:
+        """Each graph as a matrix of relations, with the pair that is asked for and its relation."""
+        options = self.options
+        if options.form == "text" or options.nodes == "drawn":
+            return None
+        place = Path(options.test or Path(options.data) / "test_k4_b1.jsonl")
+        read = list(map(json.loads, (place if split == "test" else Path(options.data) / "train.jsonl").open()))
+        every = [*map(json.loads, (Path(options.data) / "train.jsonl").open()), *map(json.loads, place.open())]
+        if not options.taught and not options.steps:
+            known = sorted({name for each in every for name in (*each["labels"], each["answer"])})
+        else:
+            known = list(data.relations.names)
+        inferred = {(p.edges, p.labels, p.query): p.also for p in data.splits["train"]}
+        found = []
+        for each in read:
+            edges = tuple(map(tuple, each["edges"]))
+            key = edges, tuple(each["labels"]), tuple(each["query"])
+            share = zlib.crc32(repr(key).encode()) % 10_000 / 10_000
+            if split != "test" and ((share < options.valid) != (split == "valid") or each["k"] not in (options.steps or [each["k"]])):
+                continue
+            if options.hub:
+                hub = 1 + max(map(max, edges))
+                edges = tuple((x, hub) if x == y else (x, y) for x, y in edges)
+            size = 1 + max(max(map(max, edges)), options.hub and hub)
+            matrix = [[len(known)] * size for _ in range(size)]
+            for (x, y), name in zip(edges, each["labels"], strict=True):
+                matrix[x][y] = known.index(name)
+            row = {"edge_ids": matrix, "attention_mask": [True] * size, "query": each["query"]}
+            found.append({**row, "labels": known.index(each["answer"])})
+            if split == "train" and options.also and any(inferred.values()):
+                also = [[IGNORED] * size for _ in range(size)]
+                for x, y, name in inferred[key]:
+                    also[x][y] = known.index(name)
+                found[-1]["also"] = also
+        return found or None
+
+    def reference_settings(self, data: RelationsData) -> Mapping[str, Any]:
+        """What reads edges, and the head, with the relations of the calculus that occur."""
+        options, count = self.options, len(data.relations.names)
+        if options.form == "text":
+            return {
+                "model.input.vocabulary": data.relations.words,
+                "model.heads": [{"use": "classification", "classes": count}],
+            }
+        return {
+            "model.input.vocabulary": options.names if options.nodes == "drawn" else 1,
+            "model.positions": [{"use": "edges", "relations": count, "converse": options.converse}],
+            "model.heads": [{"use": "relation", "classes": count, "hidden": True}],
+        }
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The cross-entropy of the answer, and each problem's mean ones of further and of undecided pairs."""
+        scores = [each["relation_logits"] for each in outputs]
+        asked = [s[row["query"][0]][row["query"][1]] for s, row in zip(scores, rows, strict=True)]
+        loss = plain_cross_entropy(asked, [row["labels"] for row in rows])
+        for row, each in zip(rows, scores, strict=True) if "also" in rows[0] else ():
+            nodes = range(len(each))
+            further = [plain_cross_entropy([each[x][y]], [row["also"][x][y]]) for x in nodes for y in nodes if row["also"][x][y] >= 0]
+            open_pairs = [
+                -sum(map(math.log, plain_softmax(each[x][y]))) / len(each[x][y]) - math.log(len(each[x][y]))
+                for x in nodes for y in nodes
+                if x != y and [x, y] != row["query"] and row["also"][x][y] < 0 and row["edge_ids"][x][y] == len(each[x][y])
+            ]  # fmt: skip
+            loss += self.options.also * sum(further) / max(1, len(further)) / len(rows)
+            loss += self.options.undecided * sum(open_pairs) / max(1, len(open_pairs)) / len(rows)
+        return loss
+
+    def reference_metrics(
+        self, data: RelationsData, split: str, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, float]:
+        """The share of right answers: of all, and of those with as many edges."""
+        by_size: dict[str, list[bool]] = {}
+        for row, each in zip(rows, outputs, strict=True):
+            scores = each["relation_logits"][row["query"][0]][row["query"][1]]
+            edges = sum(name < len(scores) for some in row["edge_ids"] for name in some)
+            for name in ("accuracy", f"accuracy/k{edges}_b1"):
+                by_size.setdefault(name, []).append(max(range(len(scores)), key=lambda i, s=scores: s[i]) == row["labels"])
+        return {name: sum(some) / len(some) for name, some in by_size.items()}
 
     def prepare(self) -> RelationsData:
         """Read the files; some of the training problems are for validation."""

@@ -25,8 +25,9 @@ from peirce.extras import require
 from peirce.files import write_whole
 from peirce.model import Model, Task
 from peirce.parts import Encoded as Atoms
-from peirce.parts import Head, Tokens
+from peirce.parts import Head, Tokens, plain_cross_entropy
 from peirce.spec import HeadSpec, Spec
+from peirce_text.plain import plain_accuracy
 from peirce_text.progress import print_line, with_progress
 from peirce_text.reading import Example, Row
 from peirce_text.text.encoding import EncodedTexts, Ints, encode
@@ -365,6 +366,11 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         with evaluation_mode(model) as moved:
             return head.fit(examples())
 
+    def reference_settings(self, data: TextData[EncodedT]) -> Mapping[str, Any]:
+        """The size of the vocabulary, and what fills rows; tasks add their heads."""
+        tokenizer = data.tokenizer
+        return {"model.input.vocabulary": tokenizer.vocabulary, "model.input.pad_id": tokenizer.pad_id}
+
     def assets(self, data: TextData[EncodedT]) -> Mapping[str, bytes]:
         """The tokenizer, which frames, cuts and pads texts as in training, and the names of the classes."""
         names = {CLASSES: "".join(f"{name}\n" for name in data.classes).encode()} if data.classes else {}
@@ -481,6 +487,26 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
     def metrics(self, model: Model, data: TextClassData, split: str) -> Mapping[str, float]:
         """The share of examples that are labelled right."""
         return {"accuracy": float(self.right(model, data, split).mean())}
+
+    def plain_scores(self, outputs: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """What the head gives for each row, for references."""
+        return [each[f"{self.head}_logits"] for each in outputs]
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The cross-entropy of the labels."""
+        return plain_cross_entropy(self.plain_scores(outputs), [row["labels"] for row in rows])
+
+    def reference_metrics(
+        self,
+        data: TextClassData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """The share of rows whose label has the largest score."""
+        return {"accuracy": plain_accuracy(rows, self.plain_scores(outputs))}
 
 
 def keep_usable(

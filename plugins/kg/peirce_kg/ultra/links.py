@@ -61,6 +61,25 @@ class Links(Task[LinksOptions, Graph]):
             (folder / f"{split}.tsv").write_text("".join(rows), encoding="utf-8")
         return {"graph": str(folder), "batch_size": 4}
 
+    def reference(self, data: Graph, split: str) -> list[dict[str, Any]]:
+        """Each triple of a split, asked for its tail and for its head; the answers are all of the graph so far."""
+        known: list[tuple[int, int, int]] = []
+        for name in SPLITS:
+            added = [(int(h), int(r), int(t)) for h, r, t in data.added[name]]
+            known += added
+            if name == split:
+                break
+        found, inverse, published = [], data.relations, self.options.heads == "published"
+        for h, r, t in added:
+            for asked, entity in ((r, h), (r + inverse, t)):
+                answers = {b if asked == r else a for a, b_r, b in known if b_r == r and (a if asked == r else b) == entity}
+                found.append(
+                    {"asked": asked, "condition": r if published else asked,
+                     "sets": [float(e == entity) for e in range(data.entities)],
+                     "labels": [float(e in answers) for e in range(data.entities)]}
+                )  # fmt: skip
+        return found
+
     def prepare(self) -> Graph:
         """Read the graph."""
         return load_graph(self.options.graph)

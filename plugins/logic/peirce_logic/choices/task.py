@@ -15,6 +15,7 @@ from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.model import Model
+from peirce.parts import plain_cross_entropy
 from peirce_logic.choices.questions import Question, read_folder, read_questions
 from peirce_logic.input_texts import TextRow, assets_of, batch_of, row_of
 from peirce_logic.tasks import RelationOptions, check_levels, relations_of
@@ -30,6 +31,7 @@ from peirce_text import (
     tensors,
     vocabulary_settings,
 )
+from peirce_text.plain import plain_best, plain_ids, plain_mean
 
 HEAD = "multiple_choice"
 SPLITS = ("train", "valid", "test")
@@ -132,6 +134,51 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
             ]
             (folder / f"{name}.json").write_text(json.dumps(rows), encoding="utf-8")
         return {"folder": str(folder), "vocabulary": 120, "length": 40, "batch_size": 4}
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Contexts that lose their middle, and of each split some questions."""
+        return [{"length": 17}, {"limit": 5}]
+
+    def reference(self, data: ChoiceData, split: str) -> list[dict[str, Any]] | None:
+        """Of each question a row for each option, with the context."""
+        options, name = self.options, {"train": "train", "valid": "val", "test": "test"}[split]
+        if options.parsed:
+            return None
+        found = []
+        for each in json.loads((Path(options.folder) / f"{name}.json").read_text())[: options.limit or None]:
+            rows = [
+                plain_ids(
+                    data.tokenizer, each["context"], f"{each['question']} {option}",
+                    length=options.length, shorten="middle",
+                )
+                for option in each["answers"]
+            ]  # fmt: skip
+            size = max(len(row["input_ids"]) for row in rows)
+            padded = {
+                key: [[*row[key], *[fill] * (size - len(row[key]))] for row in rows]
+                for key, fill in (("input_ids", data.tokenizer.pad_id), ("token_type_ids", 0), ("attention_mask", False))
+            }
+            found.append({**padded, "labels": each["label"]})
+        return found
+
+    def reference_settings(self, data: ChoiceData) -> Mapping[str, Any]:
+        """Two token types, and a head for three options."""
+        head = {"use": HEAD, "choices": 3}
+        return {**super().reference_settings(data), "model.input.token_types": 2, "model.heads": [head]}
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The cross-entropy among the options of each question."""
+        return plain_cross_entropy([each[f"{HEAD}_logits"] for each in outputs], [row["labels"] for row in rows])
+
+    def reference_metrics(
+        self, data: ChoiceData, split: str, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, float]:
+        """The share of questions whose answer scores highest."""
+        both = zip(rows, outputs, strict=True)
+        return {"accuracy": plain_mean([plain_best(each[f"{HEAD}_logits"]) == row["labels"] for row, each in both])}
 
     def read(self) -> dict[str, list[Question]]:
         """The questions of the splits whose answers are published."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from peirce.errors import InputError, TaskError
 from peirce.model import Model
-from peirce.parts import IGNORED
+from peirce.parts import IGNORED, plain_cross_entropy
 from peirce_logic.input_texts import TextRow, assets_of, batch_of, row_of, start_in
 from peirce_logic.summaries.rouge import rouge
 from peirce_logic.summaries.texts import Example, examples_of
@@ -34,6 +34,7 @@ from peirce_text import (
     vocabulary_settings,
     write_json_lines,
 )
+from peirce_text.plain import plain_ids, plain_table
 
 HEAD = "lm"
 DECODER = "decoder_input_ids"
@@ -140,6 +141,45 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
         named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
         sizes = {"vocabulary": 60, "length": 24, "summary_length": 8, "batch_size": 4}
         return {**named, **sizes, "beams": 2, "examples": 2}
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Other columns, and texts and summaries that are cut."""
+        rows = [{"one": f"It is {word}.", "other": f"{word} and {word}"} for word in ("rain", "snow", "sun")]
+        file = write_json_lines(folder / "named.jsonl", rows)
+        named = {"data": file, "valid_data": file, "test_data": "", "text": "one", "summary": "other"}
+        return [{**named, "length": 5, "summary_length": 3, "examples": 0}]
+
+    def reference(self, data: SummaryData, split: str) -> list[dict[str, Any]] | None:
+        """Texts, and their first summaries, which a decoder reads after the first token."""
+        options, tokenizer, found = self.options, data.tokenizer, []
+        file = options.files.get(split) or options.files["valid"]
+        for row in plain_table(file) if not options.depth else ():
+            text, summary = (row[name] for name in [*row][:2])
+            ids = plain_ids(tokenizer, text, length=options.length)
+            written = [*tokenizer.pieces(summary)[: options.summary_length - 1], tokenizer.sep_id]
+            found.append(
+                {"input_ids": ids["input_ids"], "attention_mask": ids["attention_mask"], "labels": written,
+                 "cls": [tokenizer.cls_id], "decoder_input_ids": [tokenizer.cls_id, *written[:-1]]}
+            )  # fmt: skip
+        return found or None
+
+    def reference_settings(self, data: SummaryData) -> Mapping[str, Any]:
+        """A head that predicts next tokens."""
+        return {**super().reference_settings(data), "model.heads": [{"use": "causal_lm", "as": "lm"}]}
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The cross-entropy of the summaries' tokens."""
+        scores = [one for each in outputs for one in each["lm_logits"]]
+        return plain_cross_entropy(scores, [label for row in rows for label in row["labels"]])
+
+    def reference_metrics(
+        self, data: SummaryData, split: str, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, float]:
+        """The loss of a token."""
+        return {} if split == "train" else {"loss": self.reference_loss(rows, outputs)}
 
     def read(self) -> dict[str, list[Example]]:
         """The texts of the files, or of the data set's splits."""

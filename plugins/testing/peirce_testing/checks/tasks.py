@@ -286,7 +286,7 @@ def task_metrics(task: TaskHarness) -> None:
     model.zero_grad()
     for split in task.splits:
         with torch_unchanged(f"metrics of {split!r}", draws=True):
-            first, second = (_metrics(one, model, task.data, split) for _ in range(2))
+            first, second = (measure(one, model, task.data, split) for _ in range(2))
         remarks = one.remarks(model, task.data, split)
         if isinstance(remarks, str) or not all(isinstance(each, str) for each in remarks):
             raise BrokenError(f"remarks gives {remarks!r}; it gives sentences, a tuple of strings")
@@ -305,13 +305,13 @@ def task_metrics(task: TaskHarness) -> None:
             _check_batch_sizes(task, split)
             _check_padding(task, split)
         for sign in (-1, 0, 1):
-            _metrics(one, _constant_model(model, sign), task.data, split, always)
+            measure(one, _constant_model(model, sign), task.data, split, always)
 
 
 def _check_batch_sizes(task: TaskHarness, split: str) -> None:
     """Metrics are those of the rows, whatever `batch_size` is."""
     known: dict[str, float] = {}
-    for size, found in _by_batch_size(task, lambda one: _metrics(one, task.model, task.data, split)):
+    for size, found in _by_batch_size(task, lambda one: measure(one, task.model, task.data, split)):
         known = known or found
         for name, value in found.items():
             if not math.isclose(value, known.get(name, value), rel_tol=1e-4, abs_tol=1e-6):
@@ -325,7 +325,7 @@ def _check_padding(task: TaskHarness, split: str) -> None:
     """Metrics count real tokens: what a model gives at padding changes none of them."""
     model, signature = copy.deepcopy(task.model), task.model.signature
     masks = [spec for spec in signature.inputs if spec.masks is not None]
-    before = _metrics(task.fresh(), model, task.data, split)
+    before = measure(task.fresh(), model, task.data, split)
 
     def disturb(
         _: Any, __: Any, given: Mapping[str, Tensor], outputs: dict[str, Tensor]
@@ -343,7 +343,7 @@ def _check_padding(task: TaskHarness, split: str) -> None:
         return outputs
 
     model.register_forward_hook(disturb, with_kwargs=True)
-    for name, value in _metrics(task.fresh(), model, task.data, split).items():
+    for name, value in measure(task.fresh(), model, task.data, split).items():
         if not math.isclose(value, before.get(name, value), rel_tol=1e-4, abs_tol=1e-6):
             raise BrokenError(
                 f"the metric {name!r} of {split!r} is {before[name]:.6g}, and {value:.6g} where a model answers "
@@ -351,7 +351,7 @@ def _check_padding(task: TaskHarness, split: str) -> None:
             )
 
 
-def _metrics(task: AnyTask, model: Model, data: Any, split: str, by: str = "") -> dict[str, float]:
+def measure(task: AnyTask, model: Model, data: Any, split: str, by: str = "") -> dict[str, float]:
     """The metrics as an evaluation takes them: random generators start from a seed, and are put back."""
     kept = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=[]), torch.no_grad():
@@ -406,7 +406,7 @@ def _check_split(task: TaskHarness, split: str) -> None:
     data = task.data
     if type(data) is dict and set(task.splits) <= set(data):
         data = _RecordingSplits(data, read)
-    _metrics(one, task.model, data, split)
+    measure(one, task.model, data, split)
     if (others := sorted(read & set(task.splits))) and split not in others:
         raise BrokenError(f"metrics of {split!r} look at {' and '.join(others)}, and never at {split!r}")
 
@@ -445,8 +445,7 @@ def task_options(task: TaskHarness) -> None:
     for label, chosen in others:
         name = label.partition(" = ")[0]
         refuses = "refuse" in (getattr(task.options, name), getattr(chosen, name))
-        other = TaskHarness(task.entry, task.registry, task.folder, first=task.model.spec)
-        other.__dict__["options"] = chosen
+        other = task.with_options(chosen)
         try:
             same[name] = same.get(name, True) and use_everything(other) == before and not refuses
         except PeirceError:
@@ -483,7 +482,7 @@ def use_everything(task: TaskHarness) -> list[str]:
                 ]
                 found += [repr([*terms.values()]), repr(one.targets(batch))]
             found += [
-                repr(_metrics(one, task.model, data, split)),
+                repr(measure(one, task.model, data, split)),
                 repr(one.remarks(task.model, data, split)),
             ]
     return found

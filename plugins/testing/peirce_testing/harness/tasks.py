@@ -53,6 +53,12 @@ class TaskHarness(UsedHarness):
             raise BrokenError(message) from error
         return record_reads(chosen, self.read)
 
+    def with_options(self, options: Any) -> TaskHarness:
+        """The task with other options for the same files, whose model is the same where that suits it."""
+        other = TaskHarness(self.entry, self.registry, self.folder, first=self.model.spec)
+        other.__dict__["options"] = options
+        return other
+
     @cached_property
     def data(self) -> Any:
         """What the task prepares.
@@ -98,6 +104,12 @@ class TaskHarness(UsedHarness):
         return tuple(found)
 
     @cached_property
+    def settings(self) -> Mapping[str, Any]:
+        """What the data set in the spec of the model."""
+        found: Mapping[str, Any] = self.fresh().overrides(self.data)
+        return found
+
+    @cached_property
     def model(self) -> Model:
         """A tiny model that the task accepts, in evaluation mode.
 
@@ -106,12 +118,11 @@ class TaskHarness(UsedHarness):
         """
         if self._refused:
             raise BrokenError(self._refused)
-        overrides = self.fresh().overrides(self.data)
         (batch,) = self.batches(self.splits[0], most=1)
         why: dict[str, None] = {}
         for spec in self._specs():
             try:
-                suited = spec.replace(overrides)
+                suited = spec.replace(self.settings)
                 resolve(suited, self.registry)
             except PeirceError as error:
                 why[str(error).splitlines()[0]] = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from ast import literal_eval
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,8 +15,9 @@ from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce.parts import IGNORED, one_of
+from peirce.parts import IGNORED, one_of, plain_cross_entropy
 from peirce_text.clutrr.stories import Story, read_folder, read_story, select_hops
+from peirce_text.plain import plain_best, plain_mean, plain_table
 from peirce_text.reading import Example, Row, read_splits
 from peirce_text.samples import write_csv
 from peirce_text.tasks import FolderOptions, TextClassData, TextClasses, at_least, outputs_of
@@ -175,6 +178,89 @@ class Clutrr(TextClasses[ClutrrOptions]):
             write_csv(folder / f"{name}.csv", rows)
         given = {"valid": 0.3, "vocabulary": 120, "length": 64, "batch_size": 4, "entities": 5}
         return {"folder": str(folder), **given}
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Stories that are cut, of one number of facts, with names as they are, and both heads."""
+        return [
+            {"people": "words", "length": 12, "test_hops": (4,), "train_hops": (3,), "valid": 0.5},
+            {"people": "words", "first": "query", "head": "relation"},
+            {"head": "relation"},
+        ]
+
+    def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]] | None:
+        """Stories and questions word by word, the people as words or as tokens by their places; of drawn names none."""
+        options, tokenizer, people = self.options, data.tokenizer, ("Ann", "Bob", "Cid", "Dee", "Eve")
+        if split != "test" and (split == "valid" or options.people != "words" or options.valid):
+            return None
+        found = []
+        for row in plain_table(
+            Path(options.folder) / f"{'1.4_test' if split == 'test' else '1.2,1.3_train'}.csv"
+        ):
+            kinds, query = literal_eval(row["edge_types"]), literal_eval(row["query"])
+            if options.text == "facts" or (split == "train" and len(kinds) not in options.train_hops):
+                return None
+            named = list(dict.fromkeys(re.findall(r"\[(\w+)\]", row[options.text])))
+            order = [*query, *(name for name in named if name not in query)]
+            numbers = named if options.people == "tokens" else order
+
+            def ids(text: str, numbers: Sequence[str] = numbers) -> list[int]:
+                pieces = list[int]()
+                for part in re.split(r"\[(\w+)\]", text) if "[" in text else ("", text, ""):
+                    name = options.people != "words" and part in people
+                    pieces += [tokenizer.vocabulary + numbers.index(part)] if name else tokenizer.pieces(part)
+                return pieces
+
+            one, other = (ids(name) for name in query)
+            story = ids(row[options.text])[: options.length - len(one) - len(other) - 3]
+            first, second = (story, one + other) if options.first == "story" else (one + other, story)
+            begin = len(story) + 2 if options.first == "story" else 1
+            found.append({
+                "input_ids": [tokenizer.cls_id, *first, tokenizer.sep_id, *second, tokenizer.sep_id],
+                "token_type_ids": [*[0] * (len(first) + 2), *[1] * (len(second) + 1)],
+                "attention_mask": [True] * (len(first) + len(second) + 3),
+                "labels": ("aunt", "son").index(row["target"]), "query": [begin, begin + len(one)],
+            })  # fmt: skip
+        return found
+
+    def reference_settings(self, data: TextClassData) -> Mapping[str, Any]:
+        """Tokens for people, two token types, and a head with the two relations."""
+        people = 0 if self.options.people == "words" else self.options.entities
+        problem = {"problem": "pair"} if self.options.head == "classification" else {}
+        return {
+            **super().reference_settings(data), "model.input.vocabulary": data.tokenizer.vocabulary + people,
+            "model.input.token_types": 2, "model.heads": [{"use": self.options.head, "classes": 2, **problem}],
+        }  # fmt: skip
+
+    def plain_answers(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> list[Any]:
+        """The scores of each story's relations, or of the pair that is asked for."""
+        scores = self.plain_scores(outputs)
+        if self.options.head == "classification":
+            return scores
+        return [each[row["query"][0]][row["query"][1]] for each, row in zip(scores, rows, strict=True)]
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The cross-entropy of the relations."""
+        return plain_cross_entropy(self.plain_answers(rows, outputs), [row["labels"] for row in rows])
+
+    def reference_metrics(
+        self,
+        data: TextClassData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """The share of relations that are named right, in the test of stories of four facts."""
+        answers = zip(self.plain_answers(rows, outputs), rows, strict=True)
+        share = plain_mean([plain_best(each) == row["labels"] for each, row in answers])
+        return {
+            "accuracy": share,
+            **({"accuracy_4": share, "mean_accuracy": share} if split == "test" else {}),
+        }
 
     def __init__(self, options: ClutrrOptions) -> None:
         super().__init__(options)

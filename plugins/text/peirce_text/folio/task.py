@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from attrs import frozen
 
 from peirce.model import Model
 from peirce_text.folio.problems import LABELS, find_files, problem
+from peirce_text.plain import plain_accuracy, plain_best, plain_ids, plain_table
 from peirce_text.reading import Example, Row, read_rows, read_splits
 from peirce_text.samples import sentence, write_json_lines
 from peirce_text.tasks import FolderOptions, TextClassData, TextClasses, at_least
@@ -54,6 +55,41 @@ class Folio(TextClasses[FolioOptions]):
                 rows.append({"premises": [sentence(i)], "conclusion": conclusion, "label": LABELS[i % 3]})
             write_json_lines(folder / f"{name}.jsonl", rows)
         return {"folder": str(folder), "vocabulary": 120, "length": 40, "batch_size": 4}
+
+    def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]]:
+        """Premises and conclusion; the validation file stands for a test file."""
+        name = "train" if split == "train" else "validation"
+        return [
+            {
+                **plain_ids(
+                    data.tokenizer, " ".join(row["premises"]), row["conclusion"],
+                    length=self.options.length, shorten="first",
+                ),
+                "labels": LABELS.index(row["label"]),
+            }
+            for row in plain_table(Path(self.options.folder) / f"{name}.jsonl")
+        ]  # fmt: skip
+
+    def reference_settings(self, data: TextClassData) -> Mapping[str, Any]:
+        """Two token types, and a head for three classes of pairs."""
+        head = {"use": "classification", "classes": 3, "problem": "pair"}
+        return {**super().reference_settings(data), "model.input.token_types": 2, "model.heads": [head]}
+
+    def reference_metrics(
+        self,
+        data: TextClassData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """Accuracy, and how often each label was given for each."""
+        scores = self.plain_scores(outputs)
+        pairs = [(row["labels"], plain_best(each)) for row, each in zip(rows, scores, strict=True)]
+        counts = {
+            f"confusion/{one}/{other}": float(pairs.count((i, j)))
+            for i, one in enumerate(LABELS) for j, other in enumerate(LABELS)
+        }  # fmt: skip
+        return {"accuracy": plain_accuracy(rows, scores), **counts}
 
     def rows(self) -> Mapping[str, Iterable[Row]]:
         """The rows of the files, or of the data set's splits."""

@@ -17,6 +17,14 @@ from peirce.files import parse_integer
 from peirce.model import Model
 from peirce_text.glue.metrics import Numbers, score
 from peirce_text.glue.subtasks import DIAGNOSTIC, MISMATCHED, SUBTASKS, Subtask
+from peirce_text.plain import (
+    plain_accuracy,
+    plain_best,
+    plain_correlation,
+    plain_ids,
+    plain_mean,
+    plain_ranks,
+)
 from peirce_text.progress import print_line
 from peirce_text.reading import Example, Row, read_dataset, read_rows
 from peirce_text.samples import sentence, vocabulary
@@ -82,6 +90,89 @@ class Glue(TextClasses[GlueOptions]):
         test = [f"{i}\t{sentence(i)}\n" for i in range(22, 26)]
         (folder / "test.tsv").write_text("index\tsentence\n" + "".join(test), encoding="utf-8")
         return {"folder": str(folder), "tokenizer": vocabulary(folder), "length": 16, "batch_size": 4}
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Pairs that are graded, and pairs in classes with two validation files, of which one row has no label."""
+        cases: list[Mapping[str, Any]] = []
+        for task, names, header in (
+            ("stsb", ("train", "dev"), "index\tsentence1\tsentence2\tscore"),
+            ("mnli", ("train", "dev_matched", "dev_mismatched"), "index\tsentence1\tsentence2\tgold_label"),
+        ):
+            place = folder / SUBTASKS[task].title
+            place.mkdir(exist_ok=True)
+            for k, name in enumerate(names):
+                labels = [
+                    f"{i % 6 * 0.9:.3f}" if task == "stsb" else SUBTASKS[task].labels[i % 3]
+                    for i in range(12)
+                ]
+                lines = [
+                    f"{i}\t{sentence(i + 12 * k)}\t{sentence(i + 3)}\t{each}" for i, each in enumerate(labels)
+                ]
+                lines += [f"12\t{sentence(1)}\t{sentence(2)}\t-"] if task == "mnli" and not k else []
+                (place / f"{name}.tsv").write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+            cases.append({"task": task})
+        return cases
+
+    def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]] | None:
+        """The sentences of the published columns, with labels as they stand there."""
+        cola, folder = self.options.task == "cola", Path(self.options.folder)
+        names = {"train": "train", "valid": "dev_matched" if self.options.task == "mnli" else "dev"}
+        if split not in names or self.options.task not in ("cola", "stsb", "mnli"):
+            return None
+        path = (folder if cola else folder / self.subtask.title) / f"{names[split]}.tsv"
+        found = []
+        for line in path.read_text(encoding="utf-8").splitlines()[not cola :]:
+            parts = line.split("\t")
+            texts, label = (parts[3:], parts[1]) if cola else (parts[1:3], parts[3])
+            if label == "-":
+                continue
+            numbers = (
+                [self.classes.index(label)]
+                if self.options.task == "mnli"
+                else [int(label)]
+                if cola
+                else [float(label)]
+            )
+            found.append(
+                {**plain_ids(data.tokenizer, *texts, length=self.options.length), "labels": numbers[0]}
+            )
+        return found
+
+    def reference_settings(self, data: TextClassData) -> Mapping[str, Any]:
+        """A head for classes of a text or of a pair, or for a number."""
+        single = self.options.task in ("cola", "sst2")
+        problem = "regression" if self.options.task == "stsb" else "single" if single else "pair"
+        head = {"use": "classification", "classes": max(1, len(self.classes)), "problem": problem}
+        return {**super().reference_settings(data), "model.heads": [head]}
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float | None:
+        """The cross-entropy, or the mean square of how far numbers are off."""
+        if self.options.task != "stsb":
+            return super().reference_loss(rows, outputs)
+        scores = self.plain_scores(outputs)
+        return plain_mean([(each[0] - row["labels"]) ** 2 for each, row in zip(scores, rows, strict=True)])
+
+    def reference_metrics(
+        self,
+        data: TextClassData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """Matthews' correlation of CoLA, accuracy of MNLI, and both correlations of STS-B."""
+        scores, right = self.plain_scores(outputs), [row["labels"] for row in rows]
+        if self.options.task == "stsb":
+            given = [each[0] for each in scores]
+            pearson = plain_correlation(right, given)
+            spearman = plain_correlation(plain_ranks(right), plain_ranks(given))
+            return {"pearson": pearson, "spearman": spearman, SCORE: (pearson + spearman) / 2}
+        given = list(map(plain_best, scores))
+        if self.options.task == "mnli" or len(set(given)) < 2:
+            return {} if self.options.task == "cola" else {"accuracy": plain_accuracy(rows, scores)}
+        return {"matthews": plain_correlation(right, given)}
 
     def __init__(self, options: GlueOptions) -> None:
         super().__init__(options)

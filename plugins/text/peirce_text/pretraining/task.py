@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -15,7 +15,8 @@ from torch import Tensor
 from peirce.algebra import Scope
 from peirce.errors import TaskError, check_known
 from peirce.model import Model, Task
-from peirce.parts import IGNORED, Head, one_of
+from peirce.parts import IGNORED, Head, one_of, plain_cross_entropy
+from peirce_text.plain import plain_best, plain_mean
 from peirce_text.pretraining.batches import Batcher, Guessing, LazyBatch, Masking, NextTokens
 from peirce_text.pretraining.examples import SINGLE, Corpus, Objective
 from peirce_text.pretraining.record import Record
@@ -145,6 +146,69 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
             path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
             named[name] = (str(path),)
         return {**named, "tokenizer": vocabulary(folder), "length": 24, "batch_size": 4, "most_masked": 4}
+
+    def reference(self, data: PretrainingData, split: str) -> list[dict[str, Any]] | None:
+        """The rows of an evaluation, whose pairs and masks are drawn, for what is computed of them."""
+        if split == TRAIN or self.options.scl:
+            return None
+        found = []
+        for batch in self.batches(data, split, 0, 0):
+            lists = {name: batch[name].tolist() for name in (*INPUTS, "positions", "labels", "pairs")}
+            for row in ({name: values[i] for name, values in lists.items()} for i in range(len(lists["pairs"]))):
+                size, guesses = sum(row["attention_mask"]), sum(label != IGNORED for label in row["labels"])
+                row |= {name: row[name][:size] for name in INPUTS}
+                found.append(row | {name: row[name][:guesses] for name in ("positions", "labels")})
+        return found
+
+    def reference_settings(self, data: PretrainingData) -> Mapping[str, Any]:
+        """The vocabulary, rounded up, and a head for each term."""
+        options, size = self.options, data.tokenizer.vocabulary
+        multiple = options.vocabulary_multiple
+        heads: list[dict[str, Any]] = [{"use": "mlm"}]
+        if options.objective == "causal":
+            heads = [{"use": "causal_lm", "as": "lm"}]
+        pairs = options.objective in ("nsp", "sop")
+        heads += [{"use": "pair", "as": options.objective}] * pairs + [{"use": "contrastive", "as": "scl"}] * options.scl
+        return {
+            "model.input.vocabulary": size + multiple - size % multiple if multiple else size,
+            "model.input.pad_id": data.tokenizer.pad_id, **({"model.input.token_types": 2} if pairs else {}),
+            "model.heads": heads,
+        }  # fmt: skip
+
+    def plain_guesses(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> dict[str, tuple[list[Any], list[int]]]:
+        """The scores and the labels of each term."""
+        found: dict[str, tuple[list[Any], list[int]]] = {self.term: ([], [])}
+        for row, each in zip(rows, outputs, strict=True):
+            scores = each[f"{self.term}_logits"]
+            found[self.term][0].extend(scores[place] for place in row["positions"])
+            found[self.term][1].extend(row["labels"])
+        if self.options.objective in ("nsp", "sop"):
+            found[PAIR] = [each[f"{self.options.objective}_logits"] for each in outputs], [row["pairs"] for row in rows]
+        return found
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The sum of the cross-entropies of tokens and of pairs."""
+        return sum(plain_cross_entropy(*both) for both in self.plain_guesses(rows, outputs).values())
+
+    def reference_metrics(
+        self,
+        data: PretrainingData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """Loss and accuracy of each term, their sum, and the perplexity of next tokens."""
+        found = {}
+        for name, (scores, labels) in self.plain_guesses(rows, outputs).items():
+            found[f"{name}_loss"] = plain_cross_entropy(scores, labels)
+            right = [plain_best(each) == label for each, label in zip(scores, labels, strict=True)]
+            found[f"{name}_accuracy"] = plain_mean(right)
+        perplexity = {"perplexity": math.exp(found["lm_loss"])} if "lm_loss" in found else {}
+        return {"loss": sum(v for n, v in found.items() if n.endswith("loss")), **found, **perplexity}
 
     def __init__(self, options: PretrainingOptions, record: Record | None = None) -> None:
         super().__init__(options)

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce.parts import IGNORED, one_of
+from peirce.parts import IGNORED, one_of, plain_cross_entropy
+from peirce_text.plain import plain_mean
 from peirce_text.progress import print_line, with_progress
 from peirce_text.samples import DOES, WHO, sentence, vocabulary
 from peirce_text.squad.metrics import Judgement, best_thresholds, measure
@@ -200,6 +201,102 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
             "folder": str(folder), "tokenizer": vocabulary(folder), "length": 20, "query_length": 8, "stride": 4,
             "batch_size": 4,
         }  # fmt: skip
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Short windows, short questions, short answers, and a threshold."""
+        return [
+            {"length": 13, "query_length": 2, "stride": 2, "answer_length": 2, "n_best": 2},
+            {"threshold": 5.0, "stride": 30, "length": 15},
+        ]
+
+    def plain_windows(self, data: TextData[SquadSplit], split: str) -> list[dict[str, Any]]:
+        """The windows of each question of the small data, one after the other."""
+        options, tokenizer, found = self.options, data.tokenizer, []
+        path = Path(options.folder) / f"{'train' if split == 'train' else 'dev'}-v2.0.json"
+        paragraphs = json.loads(path.read_text(encoding="utf-8"))["data"][0]["paragraphs"]
+        for number, (text, one) in enumerate((p["context"], qa) for p in paragraphs for qa in p["qas"]):
+            whole, query = tokenizer.encode(text, length=_ALL), tokenizer.pieces(one["question"])[: options.query_length]
+            ids, offsets = whole.ids[1:-1], whole.offsets[1:-1]
+            room, start = options.length - len(query) - 3, 0
+            spans = [(a["answer_start"], a["answer_start"] + len(a["text"])) for a in one["answers"]]
+            while True:
+                part = list(range(start, min(start + room, len(ids))))
+                begin, none = len(query) + 2, [IGNORED, IGNORED]
+                labels = [[0, 0], *[none] * (begin - 1), *[[0, 0] for _ in part], none]
+                for first, last in spans:
+                    inside = [i for i in part if offsets[i][0] >= first and offsets[i][1] <= last]
+                    if inside and offsets[inside[0]][0] == first and offsets[inside[-1]][1] == last:
+                        labels[begin + inside[0] - start][0] = labels[begin + inside[-1] - start][1] = 1
+                if not any(1 in each for each in labels):
+                    labels[0] = [1, 1]
+                row = [tokenizer.cls_id, *query, tokenizer.sep_id, *(ids[i] for i in part), tokenizer.sep_id]
+                found.append({
+                    "input_ids": row, "attention_mask": [True] * len(row), "labels": labels,
+                    "token_type_ids": [int(i >= begin) for i in range(len(row))], "question": number, "start": start,
+                    "context": text, "offsets": offsets, "tokens": part, "answers": [a["text"] for a in one["answers"]],
+                })  # fmt: skip
+                if part[-1] + 1 == len(ids):
+                    break
+                start += min(room, options.stride)
+        return found
+
+    def reference(self, data: TextData[SquadSplit], split: str) -> list[dict[str, Any]] | None:
+        """Question and window, and where answers begin and end in it."""
+        names = ("input_ids", "attention_mask", "labels", "token_type_ids")
+        if split == TEST or self.options.version != "2.0":
+            return None
+        return [{name: row[name] for name in names} for row in self.plain_windows(data, split)]
+
+    def reference_settings(self, data: TextData[SquadSplit]) -> Mapping[str, Any]:
+        """A head for spans."""
+        return {**super().reference_settings(data), "model.heads": [{"use": "span"}]}
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The cross-entropy of the first and of the last token, among those where they may be."""
+        losses = []
+        for row, each in zip(rows, outputs, strict=True):
+            for end in (0, 1):
+                marks = [mark[end] for mark in row["labels"]]
+                scores = [s[end] for s, mark in zip(each["span_logits"], marks, strict=True) if mark != IGNORED]
+                losses.append(plain_cross_entropy([scores], [[m for m in marks if m != IGNORED].index(1)]))
+        return plain_mean(losses)
+
+    def reference_metrics(
+        self,
+        data: TextData[SquadSplit],
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """Exact match and F1 of the best spans, each judged in the window that shows most around its first token."""
+        every = list(zip(self.plain_windows(data, split), outputs, strict=True))
+        judged = []
+        for number in range(every[-1][0]["question"] + 1):
+            own = [(row, each["span_logits"]) for row, each in every if row["question"] == number]
+            around = {}
+            for place, (row, _) in enumerate(own):
+                for i in row["tokens"]:
+                    edge = min(i - row["tokens"][0], row["tokens"][-1] - i) + 0.01 * len(row["tokens"])
+                    around[i] = max(around.get(i, (-1.0, 0)), (edge, -place))
+            spans = []
+            for place, (row, scores) in enumerate(own):
+                begin = row["token_type_ids"].index(1) - row["start"]
+                firsts, lasts = (
+                    sorted(row["tokens"], key=lambda i, k=end, b=begin, s=scores: -s[b + i][k])[: self.options.n_best]
+                    for end in (0, 1)
+                )
+                spans += [
+                    (-scores[begin + i][0] - scores[begin + j][1], i, j) for i in firsts for j in lasts
+                    if i <= j < i + self.options.answer_length and around[i][1] == -place
+                ]  # fmt: skip
+            row, none = own[0][0], min(sum(scores[0]) for _, scores in own)
+            score, i, j = min(spans) if spans else (float("inf"), 0, -1)
+            text = row["context"][row["offsets"][i][0] : row["offsets"][j][1]] if spans else ""
+            judged.append(Judgement(tuple(row["answers"]), text, none + score if spans else float("inf")))
+        return {**measure(judged, self.options.threshold), **best_thresholds(judged)}
 
     def read(self) -> dict[str, list[Question]]:
         """The questions of the files, or of the data set's splits."""

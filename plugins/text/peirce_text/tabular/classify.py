@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,9 +14,10 @@ from torch.nn import functional as F
 from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
 from peirce.model import Model, Start
-from peirce.parts import one_of
+from peirce.parts import one_of, plain_cross_entropy
+from peirce_text.plain import plain_accuracy, plain_best, plain_f1, plain_ids, plain_mean
 from peirce_text.reading import Example, Row
-from peirce_text.samples import WHO, sentence
+from peirce_text.samples import WHO, sentence, write_tables
 from peirce_text.tabular.baseline import baseline_sentences
 from peirce_text.tabular.columns import (
     NUMBERS,
@@ -63,6 +65,72 @@ class Classify(TextTable[ClassifyOptions]):
     def example_rows(cls) -> list[dict[str, Any]]:
         """Sentences by whom they are about, fewer of one than of the others."""
         return [{"text": sentence(i), "who": WHO[i % 4]} for i in range(48) if i % 4 or i % 8]
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Pairs; classes that no row has, and one that a single row has; rows that cannot be used."""
+        rows = [{**row, "other": f"It is {i}."} for i, row in enumerate(cls.example_rows())]
+        files = write_tables(
+            folder, pairs=rows, rare=[*rows[:20], {"text": "The fox sat.", "who": "fox", "other": "It is."}],
+            holes=[*rows, {**rows[0], "text": " "}, {**rows[0], "who": ""}],
+        )  # fmt: skip
+        listed = ("hen", "dog", "cat", "cow", "fox")
+        return [
+            {"data": files["pairs"], "test_data": "", "text": "text", "pair": "other", "label": "who"},
+            {
+                "data": files["rare"],
+                "valid_data": files["pairs"],
+                "test_data": "",
+                "classes": listed,
+                "label": "who",
+            },
+            {"data": files["holes"], "classes": listed, "label": "who"},
+        ]
+
+    def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]] | None:
+        """Texts, or pairs, with the numbers of their classes; of balanced ones what a row of each weighs."""
+        options, train = self.options, self.plain_rows(TRAIN, "who")
+        names = options.classes or sorted({row["who"] for row in self.plain_rows(TRAIN, "who")})
+        of_all = [row["who"] for row in train]
+        weights = {name: len(train) / (len(set(of_all)) * of_all.count(name)) for name in set(of_all)}
+        found = []
+        for row in self.plain_rows(split, "who"):
+            texts = [row["text"], *([row[options.pair]] if options.pair else [])]
+            ids = plain_ids(data.tokenizer, *texts, length=options.length)
+            found.append({**ids, "labels": names.index(row["who"])})
+            if split == TRAIN and options.weights == "balanced":
+                found[-1]["weights"] = weights[row["who"]]
+        return found or None
+
+    def reference_settings(self, data: TextClassData) -> Mapping[str, Any]:
+        """A head with the classes, and for pairs two token types."""
+        types = {"model.input.token_types": 2} if self.options.pair else {}
+        problem, classes = "pair" if self.options.pair else "single", len(self.options.classes) or len(WHO)
+        head = {"use": "classification", "classes": classes, "problem": problem}
+        return {**super().reference_settings(data), **types, "model.heads": [head]}
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The mean cross-entropy, each by its weight."""
+        losses = [
+            row.get("weights", 1.0) * plain_cross_entropy([scores], [row["labels"]])
+            for row, scores in zip(rows, self.plain_scores(outputs), strict=True)
+        ]
+        return plain_mean(losses)
+
+    def reference_metrics(
+        self,
+        data: TextClassData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """Accuracy, and the mean of the F1 of all classes."""
+        scores = self.plain_scores(outputs)
+        given, right = list(map(plain_best, scores)), [row["labels"] for row in rows]
+        f1 = [plain_f1([a == k for a in right], [b == k for b in given]) for k in range(len(scores[0]))]
+        return {"accuracy": plain_accuracy(rows, scores), "macro_f1": plain_mean(f1)}
 
     @classmethod
     def start(cls) -> Start:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,15 @@ from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.model import Model
+from peirce.parts import plain_sigmoid
+from peirce_text.plain import plain_f1, plain_ids, plain_mean
 from peirce_text.reading import Example
-from peirce_text.samples import DOES, WHO, sentence
+from peirce_text.samples import DOES, WHO, sentence, write_tables
 from peirce_text.tabular.columns import check_classes, class_name, list_classes, sort_classes, usual_column
 from peirce_text.tabular.lists import is_list, items
 from peirce_text.tabular.scores import LabelCounts
 from peirce_text.tabular.texts import TextTable, TextTableOptions
-from peirce_text.tasks import TextClassData
+from peirce_text.tasks import TRAIN, TextClassData
 from peirce_text.text.encoding import Ints
 
 
@@ -45,6 +48,55 @@ class MultiLabel(TextTable[MultiLabelOptions]):
         """Sentences labelled by whom they are about and what these do."""
         texts = [sentence(i) for i in range(40)]
         return [{"text": text, "topics": [each for each in (*WHO, *DOES) if each in text]} for text in texts]
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Pairs, of which some have no label, and some have one twice."""
+        rows = [{**row, "other": f"It is {i}."} for i, row in enumerate(cls.example_rows())]
+        odd = [{**rows[0], "topics": []}, {**rows[1], "topics": ["cow", "cow", ""]}]
+        files = write_tables(folder, pairs=[*rows[:20], *odd])
+        return [{"data": files["pairs"], "text": "text", "pair": "other", "label": "topics", "test_data": ""}]
+
+    def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]]:
+        """Texts, or pairs, with 1 for each label that they have."""
+        names = sorted({name for row in self.plain_rows(TRAIN) for name in row["topics"] if name})
+        found = []
+        for row in self.plain_rows(split):
+            texts = [row["text"], *([row[self.options.pair]] if self.options.pair else [])]
+            ids = plain_ids(data.tokenizer, *texts, length=self.options.length)
+            found.append({**ids, "labels": [int(name in row["topics"]) for name in names]})
+        return found
+
+    def reference_settings(self, data: TextClassData) -> Mapping[str, Any]:
+        """A head with the labels, and for pairs two token types."""
+        types = {"model.input.token_types": 2} if self.options.pair else {}
+        head = {"use": "multilabel", "classes": len({*WHO, *DOES})}
+        return {**super().reference_settings(data), **types, "model.heads": [head]}
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The mean of -ln of the probability that each label is there, or is not."""
+        both = zip(rows, self.plain_scores(outputs), strict=True)
+        pairs = [pair for row, scores in both for pair in zip(row["labels"], scores, strict=True)]
+        return plain_mean([-np.log(plain_sigmoid(score if label else -score)) for label, score in pairs])
+
+    def reference_metrics(
+        self,
+        data: TextClassData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """F1 over all labels, its mean over labels, and the share of rows without a mistake."""
+        right = [row["labels"] for row in rows]
+        given = [[int(score > 0) for score in scores] for scores in self.plain_scores(outputs)]
+        by_label = zip(zip(*right, strict=True), zip(*given, strict=True), strict=True)
+        return {
+            "micro_f1": plain_f1(*([each for row in rows for each in row] for rows in (right, given))),
+            "macro_f1": plain_mean([plain_f1(*both) for both in by_label]),
+            "exact": plain_mean([a == b for a, b in zip(right, given, strict=True)]),
+        }
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:

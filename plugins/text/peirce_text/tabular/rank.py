@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +16,9 @@ from torch.nn import functional as F
 from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
 from peirce.model import Model
+from peirce_text.plain import plain_ids, plain_mean
 from peirce_text.reading import Example, Row
-from peirce_text.samples import WHO, sentence
+from peirce_text.samples import WHO, sentence, write_tables
 from peirce_text.tabular.columns import column, number_in, usual_column
 from peirce_text.tabular.lists import split_lists
 from peirce_text.tabular.regress import NumberTable
@@ -62,6 +65,61 @@ class Rank(NumberTable[RankOptions]):
         return [
             {"query": f"{WHO[i % 4]} {i}", "documents": two, "scores": [1, 0]} for i, two in enumerate(texts)
         ]
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Queries with several texts, more than a batch has, of equal scores, and with a single text."""
+        rows = [
+            {"query": f"{WHO[i % 4]} {i}", "documents": [sentence(i + j) for j in range(1 + i % 8)],
+             "scores": [(i + 2 * j) % (2 + i % 2) for j in range(1 + i % 8)]} for i in range(20)
+        ]  # fmt: skip
+        return [{"data": write_tables(folder, lists=rows)["lists"], "test_data": ""}]
+
+    def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]]:
+        """Each query with each of its texts, their score, and the number of the query."""
+        return [
+            {**plain_ids(data.tokenizer, row["query"], text, length=self.options.length), "labels": float(score),
+             "queries": number}
+            for number, row in enumerate(self.plain_rows(split))
+            for text, score in zip(row["documents"], row["scores"], strict=True)
+        ]  # fmt: skip
+
+    def reference_settings(self, data: TextClassData) -> Mapping[str, Any]:
+        """Two token types, and a head for a number."""
+        head = {"use": "classification", "classes": 1, "problem": "regression"}
+        return {**super().reference_settings(data), "model.input.token_types": 2, "model.heads": [head]}
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The mean of -ln of the probability of the right order, over pairs of texts of a query."""
+        every = [(row["queries"], row["labels"], s[0]) for row, s in zip(rows, self.plain_scores(outputs), strict=True)]
+        losses = [
+            math.log1p(math.exp(-abs(low - high))) + max(0.0, low - high)
+            for query, score, high in every for other, less, low in every if query == other and less < score
+        ]  # fmt: skip
+        return plain_mean(losses or [0.0])
+
+    def reference_metrics(
+        self,
+        data: TextClassData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """The discounted gain of the first ten over the best one, and one over the place of the first best text."""
+        scores, gains, places = [each[0] for each in self.plain_scores(outputs)], [], []
+        for query in {row["queries"] for row in rows}:
+            own = [(-s, row["labels"]) for s, row in zip(scores, rows, strict=True) if row["queries"] == query]
+            ranked = [label for _, label in sorted(own)]
+            if len(set(ranked)) > 1:
+                best, found = (
+                    sum(label / math.log2(place + 2) for place, label in enumerate(labels[:10]))
+                    for labels in (sorted(ranked, reverse=True), ranked)
+                )
+                gains.append(found / best)
+                places.append(1 / (1 + ranked.index(max(ranked))))
+        return {"ndcg_10": plain_mean(gains or [0.0]), "mrr": plain_mean(places or [0.0])}
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -12,12 +13,13 @@ from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.model import Model
+from peirce_text.plain import plain_correlation, plain_ids, plain_mean, plain_ranks, plain_table
 from peirce_text.reading import Example
-from peirce_text.samples import sentence
+from peirce_text.samples import sentence, write_tables
 from peirce_text.tabular.columns import NUMBERS, number_in, usual_column
 from peirce_text.tabular.scores import Errors, Measures
 from peirce_text.tabular.texts import TextTable, TextTableOptions
-from peirce_text.tasks import TextClassData
+from peirce_text.tasks import TRAIN, TextClassData
 
 OptionsT = TypeVar("OptionsT", bound=TextTableOptions)
 
@@ -64,6 +66,67 @@ class Regress(NumberTable[TextTableOptions]):
     def example_rows(cls) -> list[dict[str, Any]]:
         """Sentences with stars for whom they are about."""
         return [{"text": sentence(i), "stars": f"{1 + i % 4 / 2}"} for i in range(40)]
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Pairs, of which some have no number."""
+        rows = [{**row, "other": f"It is {i}."} for i, row in enumerate(cls.example_rows())]
+        odd = [{**rows[0], "stars": each} for each in (None, "", " ")]
+        files = write_tables(folder, pairs=[*odd, *rows[:20]])
+        return [{"data": files["pairs"], "text": "text", "pair": "other", "label": "stars", "test_data": ""}]
+
+    def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]]:
+        """Texts, or pairs, with their numbers."""
+        found = []
+        for row in self.plain_rows(split):
+            texts = [row["text"], *([row[self.options.pair]] if self.options.pair else [])]
+            ids = plain_ids(data.tokenizer, *texts, length=self.options.length)
+            found.append({**ids, "labels": float(row["stars"])})
+        return found
+
+    def plain_unit(self) -> tuple[float, float]:
+        """The mean of the training numbers and of those kept aside, and how far they are apart."""
+        files = self.options.files
+        rows = [row for row in plain_table(files[TRAIN]) if str(row["stars"] or "").strip()]
+        numbers = [float(row["stars"]) for row in rows]
+        mean = plain_mean(numbers)
+        return mean, plain_mean([(each - mean) ** 2 for each in numbers]) ** 0.5
+
+    def reference_settings(self, data: TextClassData) -> Mapping[str, Any]:
+        """A head for a number in the unit of all numbers, and for pairs two token types."""
+        types = {"model.input.token_types": 2} if self.options.pair else {}
+        center, scale = self.plain_unit()
+        head = {
+            "use": "classification", "classes": 1, "problem": "regression", "center": center, "scale": scale,
+        }  # fmt: skip
+        return {**super().reference_settings(data), **types, "model.heads": [head]}
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The mean square of how far off predictions are, in that unit."""
+        both, (_, scale) = zip(rows, self.plain_scores(outputs), strict=True), self.plain_unit()
+        return plain_mean([((scores[0] - row["labels"]) / scale) ** 2 for row, scores in both])
+
+    def reference_metrics(
+        self,
+        data: TextClassData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """How far predictions are off, and how they go with the numbers."""
+        right, given = [row["labels"] for row in rows], [scores[0] for scores in self.plain_scores(outputs)]
+        off = [a - b for a, b in zip(right, given, strict=True)]
+        mean, square = plain_mean(right), plain_mean([each**2 for each in off])
+        spread = plain_mean([(each - mean) ** 2 for each in right])
+        return {
+            "mae": plain_mean(list(map(abs, off))),
+            "rmse": square**0.5,
+            "r2": 1 - square / spread if spread else 0.0,
+            "pearson": plain_correlation(right, given) if spread else 0.0,
+            "spearman": plain_correlation(plain_ranks(right), plain_ranks(given)) if spread else 0.0,
+        }
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:

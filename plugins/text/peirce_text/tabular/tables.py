@@ -20,6 +20,7 @@ from peirce.errors import TaskError
 from peirce.extras import check_picture
 from peirce.model import Model, Start
 from peirce.parts import one_of
+from peirce_text.plain import plain_table
 from peirce_text.progress import print_line
 from peirce_text.reading import Row, parquet_files, parquet_folder, parquet_size, read_rows
 from peirce_text.samples import write_tables
@@ -372,6 +373,27 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         if self.picture and isinstance(found, Confusion):
             found.draw(Path(self.picture))
         return found.scores
+
+    def plain_rows(self, split: str, label: str = "") -> list[dict[str, Any]]:
+        """The rows of a split of the small data, for references.
+
+        Args:
+            split: the split.
+            label: the column of the classes, of which each split has its share.
+        """
+        options, files = self.options, self.options.files
+        shares = {VALID: options.valid_share, TEST: options.test_share}
+        wanted = {name: share for name, share in shares.items() if share and name not in files}
+        rows = plain_table(files[TRAIN])
+        rows = [row for row in rows if all(each is not None and str(each).strip() for each in row.values())]
+        names = getattr(options, "classes", ()) or sorted({row[label] for row in rows} if label else ())
+        classes = np.array([names.index(row[label]) for row in rows]) if label else None
+        parts = split_rows(len(rows), wanted, options.split_seed, classes)
+        if split == TEST and TEST not in {*files, *parts}:
+            split = VALID
+        if split == TRAIN or split not in files:
+            return [rows[i] for i in parts[split]] if split in parts else []
+        return plain_table(files[split])
 
     def remarks(self, model: Model, data: TextData[EncodedT], split: str) -> tuple[str, ...]:
         """What a reader of the metrics learns beyond them, the worst first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,10 +12,11 @@ from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce.parts import IGNORED
+from peirce.parts import IGNORED, plain_cross_entropy
+from peirce_text.plain import plain_best, plain_f1, plain_ids, plain_mean, plain_spans
 from peirce_text.progress import print_line
 from peirce_text.reading import Row
-from peirce_text.samples import WHERE, WHO, sentence
+from peirce_text.samples import WHERE, WHO, sentence, write_tables
 from peirce_text.tabular.checks import Labelled
 from peirce_text.tabular.columns import (
     check_classes,
@@ -31,7 +33,7 @@ from peirce_text.tabular.measures import Confusion, check_tags, marks_spans, spa
 from peirce_text.tabular.streams import StreamedBatch
 from peirce_text.tabular.tables import TableOptions, TableTask
 from peirce_text.tabular.words import join_words
-from peirce_text.tasks import TRAIN, TextData, keep_usable, vocabulary_settings
+from peirce_text.tasks import TEST, TRAIN, VALID, TextData, keep_usable, vocabulary_settings
 from peirce_text.text.encoding import Ints
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.text.words import EncodedWords, encode_words
@@ -90,6 +92,80 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         kinds = {**dict.fromkeys(WHO, "I-animal"), **dict.fromkeys(WHERE, "B-place"), "The": "B-animal"}
         texts = [sentence(i)[:-1].split() for i in range(26)]
         return [{"tokens": words, "tags": [kinds.get(word, "O") for word in words]} for words in texts]
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Parts of speech, which mark no spans, of words that are no letters and of a text without words."""
+        kinds = {**dict.fromkeys(WHO, "noun"), **dict.fromkeys(WHERE, "adverb"), "The": "article"}
+        rows = [
+            {"tokens": row["tokens"], "tags": [kinds.get(word, "verb") for word in row["tokens"]]}
+            for row in cls.example_rows()
+        ]
+        files = write_tables(folder, speech=[*rows, {"tokens": ["\u2603", "The"], "tags": ["noun", "article"]}])
+        return [{"data": files["speech"], "test_data": "", "length": 24}]
+
+    def reference(self, data: TextData[EncodedWords], split: str) -> list[dict[str, Any]]:
+        """The words of each text, in rows that have room for them, with the tag of each at its first token."""
+        names = sorted({tag for row in self.plain_rows(TRAIN) for tag in row["tags"]})
+        found = []
+        for row in self.plain_rows(split):
+            rows: list[dict[str, list[Any]]] = []
+            for word, tag in zip(row["tokens"], row["tags"], strict=True):
+                ids = plain_ids(data.tokenizer, word, length=self.options.length)["input_ids"][1:-1]
+                if not rows or len(rows[-1]["input_ids"]) + len(ids) > self.options.length - 2:
+                    rows.append({"input_ids": [], "labels": []})
+                rows[-1]["input_ids"] += ids
+                rows[-1]["labels"] += [names.index(tag), *[IGNORED] * (len(ids) - 1)]
+            for each in rows:
+                ids = [data.tokenizer.cls_id, *each["input_ids"], data.tokenizer.sep_id]
+                found.append(
+                    {"input_ids": ids, "attention_mask": [True] * len(ids), "token_type_ids": [0] * len(ids),
+                     "labels": [IGNORED, *each["labels"], IGNORED]}
+                )  # fmt: skip
+        return found
+
+    def reference_settings(self, data: TextData[EncodedWords]) -> Mapping[str, Any]:
+        """A head with the tags."""
+        count = len({tag for split in (TRAIN, VALID, TEST) for row in self.plain_rows(split) for tag in row["tags"]})
+        head = {"use": "token_classification", "classes": count}
+        return {**super().reference_settings(data), "model.heads": [head]}
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The cross-entropy of the tags of words."""
+        scores = [one for each in outputs for one in each[f"{self.head}_logits"]]
+        return plain_cross_entropy(scores, [label for row in rows for label in row["labels"]])
+
+    def reference_metrics(
+        self,
+        data: TextData[EncodedWords],
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """The share of words that are tagged right, and F1 of their tags, or of the spans that tags mark."""
+        words = [
+            (label, plain_best(scores))
+            for row, each in zip(rows, outputs, strict=True)
+            for label, scores in zip(row["labels"], each[f"{self.head}_logits"], strict=True)
+            if label != IGNORED
+        ]
+        accuracy = plain_mean([a == b for a, b in words])
+        if not any(name.startswith("B-") for name in data.classes):
+            f1 = [plain_f1([a == k for a, _ in words], [b == k for _, b in words]) for k in range(len(data.classes))]
+            return {"accuracy": accuracy, "macro_f1": plain_mean(f1)}
+        hits, spans, place = [0, 0, 0], (set[Any](), set[Any]()), 0
+        for row in self.plain_rows(split):
+            some, place = words[place : place + len(row["tags"])], place + len(row["tags"])
+            spans = tuple(plain_spans([data.classes[pair[k]] for pair in some]) for k in (0, 1))
+            hits = [a + b for a, b in zip(hits, map(len, (spans[0] & spans[1], *spans)), strict=True)]
+        return {
+            "accuracy": accuracy,
+            "span_f1": 2 * hits[0] / max(1, hits[1] + hits[2]),
+            "span_precision": hits[0] / max(1, hits[2]),
+            "span_recall": hits[0] / max(1, hits[1]),
+        }
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from peirce.errors import InputError, TaskError
 from peirce.model import Model
-from peirce.parts import IGNORED
+from peirce.parts import IGNORED, plain_cross_entropy
+from peirce_text.plain import plain_best, plain_ids, plain_mean, plain_table
 from peirce_text.reading import read_rows, read_splits
 from peirce_text.samples import WHO, sentence, write_tables
 from peirce_text.tasks import (
@@ -127,6 +128,69 @@ class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
         rows = [{"source": sentence(i), "target": f"the {WHO[i % 4]}"} for i in range(26)]
         files = write_tables(folder, data=rows[:16], valid_data=rows[16:22], test_data=rows[22:])
         return {**files, "vocabulary": 120, "length": 16, "target_length": 8, "batch_size": 4}
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """Other columns, targets and sources that are cut, and no test file."""
+        rows = [{"from": sentence(i), "to": f"  the {WHO[i % 4]} is here "} for i in range(6)]
+        file = write_tables(folder, named=rows)["named"]
+        return [
+            {"data": file, "valid_data": file, "test_data": "", "source": "from", "target": "to", "length": 5,
+             "target_length": 3}
+        ]  # fmt: skip
+
+    def reference(self, data: TextData[EncodedPairs], split: str) -> list[dict[str, Any]] | None:
+        """Sources and targets, apart and in one row, which a model reads that writes after its source."""
+        options, tokenizer, found = self.options, data.tokenizer, []
+        file = options.files.get(split) or (options.files.get("valid") if split == "test" else None)
+        for row in plain_table(file) if file else ():
+            source, target = row[options.source].strip(), row[options.target].strip()
+            read = list(plain_ids(tokenizer, source, length=options.length)["input_ids"])
+            wanted = [*tokenizer.pieces(target)[: options.target_length - 1], tokenizer.sep_id]
+            labels, joined = [*[IGNORED] * (len(read) - 1), *wanted, IGNORED], [*read, *wanted]
+            found.append(
+                {"source": read, "source_mask": [True] * len(read), "written": [tokenizer.cls_id, *wanted[:-1]],
+                 "written_mask": [True] * len(wanted), "written_labels": wanted, "joined": joined,
+                 "joined_mask": [True] * len(joined), "joined_labels": labels, "prefix": len(read),
+                 "input_ids": joined, "prefix_length": len(read)}
+            )  # fmt: skip
+        return found or None
+
+    def reference_settings(self, data: TextData[EncodedPairs]) -> Mapping[str, Any]:
+        """A head that predicts next tokens."""
+        return {**super().reference_settings(data), "model.heads": [{"use": "causal_lm", "as": "lm"}]}
+
+    def plain_guesses(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> list[list[tuple[int, Any]]]:
+        """Of each row, the tokens of the target, each with the scores that a model of one stack gives there."""
+        pairs = (
+            zip(row["joined_labels"], each["lm_logits"], strict=True)
+            for row, each in zip(rows, outputs, strict=True)
+        )
+        return [[pair for pair in some if pair[0] != IGNORED] for some in pairs]
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The cross-entropy of the targets' tokens."""
+        every = [pair for some in self.plain_guesses(rows, outputs) for pair in some]
+        return plain_cross_entropy([scores for _, scores in every], [label for label, _ in every])
+
+    def reference_metrics(
+        self,
+        data: TextData[EncodedPairs],
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """The loss of a token, e to that power, and the shares of tokens and of targets that are guessed."""
+        loss = self.reference_loss(rows, outputs)
+        right = [[plain_best(s) == label for label, s in some] for some in self.plain_guesses(rows, outputs)]
+        return {
+            "loss": loss, "perplexity": math.exp(loss), "token_accuracy": plain_mean([a for one in right for a in one]),
+            "exact": plain_mean(list(map(all, right))),
+        }  # fmt: skip
 
     def read(self) -> dict[str, list[Texts]]:
         """The texts of the files, or of the data set's splits."""

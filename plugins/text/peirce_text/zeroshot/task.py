@@ -22,8 +22,10 @@ from torch.nn import functional as F
 
 from peirce.errors import TaskError, unknown
 from peirce.model import Model
+from peirce.parts import plain_cross_entropy, plain_softmax
 from peirce_text.glue.metrics import score
 from peirce_text.glue.subtasks import Metric
+from peirce_text.plain import plain_best, plain_correlation, plain_f1, plain_mean, plain_table
 from peirce_text.reading import Row, read_rows
 from peirce_text.samples import sentence, vocabulary
 from peirce_text.tasks import TEST, TRAIN, VALID, TextClassData, TextOptions, TextTask, at_least, outputs_of
@@ -95,6 +97,87 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
             "templates": ("{sentence} It was [MASK] .", "{sentence} [MASK] ."), "label": "label",
             "words": {"0": "good", "1": "bad"}, "length": 16, "batch_size": 4,
         }  # fmt: skip
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """One template, two labels with one word, and every metric of classes."""
+        return [
+            {"templates": ("Was it [MASK] ? {sentence}",), "words": {"1": "bad", "0": "good", "2": "bad"},
+             "metrics": ("accuracy", "f1", "matthews"), "train_data": ""},
+        ]  # fmt: skip
+
+    def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]] | None:
+        """Each row in each template, word by word."""
+        options, tokenizer = self.options, data.tokenizer
+        file = options.train_data if split == TRAIN else options.data
+        if not file or options.preset or NUMBERS[0] in options.metrics:
+            return None
+        words, found = list(dict.fromkeys(options.words.values())), []
+        for template in options.templates:
+            for row in plain_table(file):
+                before, after = template.split("[MASK]")
+                parts = [
+                    tokenizer.pieces(text.replace("{sentence}", row["sentence"])) for text in (before, after)
+                ]
+                ids = [tokenizer.cls_id, *parts[0], tokenizer.mask_id, *parts[1], tokenizer.sep_id]
+                if len(ids) > options.length:
+                    return None
+                found.append({
+                    "input_ids": ids, "attention_mask": [True] * len(ids), "token_type_ids": [0] * len(ids),
+                    "mask": 1 + len(parts[0]), "labels": words.index(options.words[row["label"]]),
+                })  # fmt: skip
+        return found
+
+    def reference_settings(self, data: TextClassData) -> Mapping[str, Any]:
+        """None."""
+        return {}
+
+    def plain_word_scores(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> list[list[float]]:
+        """The scores of the words of "good" and "bad" at the mask of each row."""
+        ids = self.plain_word_ids
+        return [
+            [each["mlm_logits"][row["mask"]][i] for i in ids] for each, row in zip(outputs, rows, strict=True)
+        ]
+
+    @property
+    def plain_word_ids(self) -> list[int]:
+        """The lines of the words in the vocabulary."""
+        lines = Path(self.options.tokenizer).read_text(encoding="utf-8").split()
+        return [lines.index(word) for word in dict.fromkeys(self.options.words.values())]
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The cross-entropy among the words."""
+        return plain_cross_entropy(self.plain_word_scores(rows, outputs), [row["labels"] for row in rows])
+
+    def reference_metrics(
+        self,
+        data: TextClassData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """Metrics of the mean probabilities over templates, and of each template where there are several."""
+        shares = [plain_softmax(each).tolist() for each in self.plain_word_scores(rows, outputs)]
+        count = len(rows) // len(self.options.templates)
+        each = [shares[start : start + count] for start in range(0, len(rows), count)]
+        mean = [[plain_mean(some) for some in zip(*one, strict=True)] for one in zip(*each, strict=True)]
+        right, found = [row["labels"] for row in rows[:count]], {}
+        for name, some in {
+            "": mean,
+            **({f"template_{i}/": one for i, one in enumerate(each, 1)} if len(each) > 1 else {}),
+        }.items():
+            given = list(map(plain_best, some))
+            measures = {
+                "accuracy": plain_mean([a == b for a, b in zip(right, given, strict=True)]),
+                "f1": plain_f1([not a for a in right], [not b for b in given]),
+                "matthews": plain_correlation(right, given) if 0 < sum(given) < count else 0.0,
+            }
+            found |= {f"{name}{metric}": measures[metric] for metric in self.options.metrics or ("accuracy",)}
+        return found
 
     @cached_property
     def resolved_options(self) -> ZeroShotOptions:

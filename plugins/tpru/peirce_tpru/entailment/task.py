@@ -15,8 +15,9 @@ from torch import Tensor
 
 from peirce.errors import TaskError, check_known
 from peirce.model import Model, Task
-from peirce.parts import one_of
+from peirce.parts import one_of, plain_cross_entropy
 from peirce_text import EncodedTexts, Ints, Tokenizer, at_least, batch_rows, evaluation_mode, outputs_of
+from peirce_text.plain import plain_accuracy, plain_mean
 from peirce_tpru.entailment.files import HEURISTICS, TRAIN, VALID, Pair, find_files, read_pairs
 from peirce_tpru.entailment.formulas import SIGNS, VARIABLES, rename_in_order
 from peirce_tpru.vectors import CLS, PAD, SEP, SPECIALS
@@ -130,6 +131,54 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
         for name in ("train", "validate", "test_easy"):
             (folder / f"{name}.txt").write_text("\n".join(lines * 2) + "\n", encoding="utf-8")
         return {"folder": str(folder), "batch_size": 4}
+
+    def reference(self, data: EntailmentData, split: str) -> list[dict[str, Any]] | None:
+        """Each sign of a pair by its place among the symbols; of drawn names none."""
+        if split == "train" and self.options.names == "permuted":
+            return None
+        found, name = [], {"train": "train", "valid": "validate", "test": "test_easy"}[split]
+        lines = (Path(self.options.folder) / f"{name}.txt").read_text(encoding="utf-8").split()
+        for line in lines[: self.options.limit or None] if split == "train" else lines:
+            one, other, label, *_ = line.split(",")
+            order = list(dict.fromkeys(sign for sign in one + other if sign.isalpha()))
+            if self.options.names == "ordered":
+                names = {sign: "abcdefghijklmnopqrstuvwxyz"[i] for i, sign in enumerate(order)}
+                one, other = ("".join(names.get(sign, sign) for sign in text) for text in (one, other))
+            ids = [CLS, *map(SYMBOLS.index, one), SEP, *map(SYMBOLS.index, other), SEP]
+            types = [*[0] * (len(one) + 2), *[1] * (len(other) + 1)]
+            found.append(
+                {"input_ids": ids, "token_type_ids": types, "attention_mask": [True] * len(ids), "labels": int(label)}
+            )
+        return found
+
+    def reference_settings(self, data: EntailmentData) -> Mapping[str, Any]:
+        """The symbols, and two token types."""
+        return {"model.input.vocabulary": len(SYMBOLS), "model.input.pad_id": PAD, "model.input.token_types": 2}
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The cross-entropy of the labels."""
+        return plain_cross_entropy([each[f"{HEAD}_logits"] for each in outputs], [row["labels"] for row in rows])
+
+    def reference_metrics(
+        self,
+        data: EntailmentData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """Accuracy of the one file of a split, and of what its heuristics say."""
+        name = {"train": "train", "valid": "validate", "test": "test_easy"}[split]
+        lines = [line.split(",")[2:] for line in (Path(self.options.folder) / f"{name}.txt").read_text().split()]
+        if split == "train":
+            lines = lines[: self.options.limit or None]
+        accuracy = plain_accuracy(rows, [each[f"{HEAD}_logits"] for each in outputs])
+        said = {
+            f"{heuristic}/{name}": plain_mean([line[1 + i] == line[0] for line in lines])
+            for i, heuristic in enumerate(HEURISTICS)
+        }
+        return {"accuracy": accuracy, f"accuracy/{name}": accuracy, **said}
 
     def prepare(self) -> EntailmentData:
         """Read and encode every file of the folder."""

@@ -29,6 +29,7 @@ from peirce_text import (
     tensors,
     write_json_lines,
 )
+from peirce_text.plain import plain_accuracy, plain_ids, plain_table
 from peirce_tpru.entailment.task import check_pairs
 from peirce_tpru.nli.files import FILES, LABELS, MISMATCHED, TEST, TRAIN, pair, read_folder, read_hub
 from peirce_tpru.vectors import ASSET, SPECIALS, Vectors, rows_of, vectors_of
@@ -115,6 +116,52 @@ class Nli(TextClasses[NliOptions]):
             ]
             write_json_lines(folder / f"multinli_1.0_{name}.jsonl", rows)
         return {"folder": str(folder), "vocabulary": 80, "length": 32, "batch_size": 4}
+
+    @classmethod
+    def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
+        """SICK's table, of which one pair has no label, with training pairs of another folder, of which some count."""
+        place = folder / "sick"
+        place.mkdir(exist_ok=True)
+        for name in ("train", "trial"):
+            lines = [f"{i}\t{sentence(i)}\t{sentence(i + 9)}\t{LABELS[i % 3].upper()}" for i in range(9)]
+            header = "pair_ID\tsentence_A\tsentence_B\tentailment_judgment"
+            text = "\n".join([header, *lines, f"9\t{sentence(1)}\t{sentence(2)}\t-"])
+            (place / f"SICK_{name}.tsv").write_text(text + "\n", encoding="utf-8")
+        return [{"folder": str(place), "more": str(folder), "limit": 15}]
+
+    def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]] | None:
+        """The pairs that have a label."""
+        options, found = self.options, []
+        names = {"train": "train", "valid": "dev_matched"}
+        if split not in names or options.vectors:
+            return None
+        for folder in map(Path, filter(None, (options.folder, options.more))):
+            sick = folder / f"SICK_{'train' if split == 'train' else 'trial'}.tsv"
+            if folder == Path(options.more or ".") and split != "train":
+                continue
+            for row in plain_table(sick if sick.is_file() else folder / f"multinli_1.0_{names[split]}.jsonl"):
+                label = (row.get("gold_label") or row["entailment_judgment"]).lower()
+                texts = (row.get("sentence1") or row["sentence_A"], row.get("sentence2") or row["sentence_B"])
+                if label != "-":
+                    ids = plain_ids(data.tokenizer, *texts, length=options.length)
+                    found.append({**ids, "labels": LABELS.index(label)})
+        return found[: options.limit or None] if split == "train" else found
+
+    def reference_settings(self, data: TextClassData) -> Mapping[str, Any]:
+        """Two token types, and a head that compares two texts."""
+        head = {"use": "matching", "classes": 3, "pool": self.options.pool, "join": self.options.join}
+        return {**super().reference_settings(data), "model.input.token_types": 2, "model.heads": [head]}
+
+    def reference_metrics(
+        self,
+        data: TextClassData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """Accuracy, which is the score where there are no pairs of other genres."""
+        accuracy = plain_accuracy(rows, self.plain_scores(outputs))
+        return {"accuracy": accuracy, **({} if split + MISMATCHED in data.splits else {SCORE: accuracy})}
 
     def rows(self) -> Mapping[str, Iterable[Row]]:
         """The rows of the published files or of a data set, the training pairs with those of `more`."""

@@ -9,13 +9,14 @@ A spec to train on it, whose vocabulary and head the task gives:
     positions = [{ use = "absolute" }]
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from attrs import field, frozen, validators
 from peirce import Model, TaskError
 from peirce.model import Task
+from peirce.parts import plain_cross_entropy
 from torch import Tensor
 
 Data = dict[str, tuple[Tensor, Tensor]]  # token ids [n, length] and labels [n] of each split
@@ -74,6 +75,8 @@ class NewPart(Task[NewPartOptions, Data]):
 
     def batches(self, data: Data, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         """One pass, in an order of its own in each epoch."""
+        if split not in data:
+            raise TaskError(f"there is no split {split!r}; there are {', '.join(data)}")
         ids, labels = data[split]
         order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(1000 * seed + epoch))
         for rows in order.split(self.options.batch_size):
@@ -95,3 +98,33 @@ class NewPart(Task[NewPartOptions, Data]):
     def assets(self, data: Data) -> Mapping[str, bytes]:
         """What the token ids mean."""
         return {"vocabulary.json": str(list(range(self.options.tokens))).encode()}
+
+    def reference(self, data: Data, split: str) -> list[dict[str, Any]] | None:
+        """What the checks hold batches to: each text, and whether its last token is its first."""
+        if split not in data:
+            return None
+        return [{"input_ids": text, "labels": int(text[0] == text[-1])} for text in data[split][0].tolist()]
+
+    def reference_settings(self, data: Data) -> Mapping[str, Any]:
+        """Every token and padding, and two classes."""
+        heads = [{"use": "classification", "classes": 2}]
+        return {"model.input.vocabulary": 1 + self.options.tokens, "model.heads": heads}
+
+    def reference_loss(
+        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+    ) -> float:
+        """The cross-entropy, from what a model gives for each row by itself."""
+        scores = [each["classification_logits"] for each in outputs]
+        return plain_cross_entropy(scores, [row["labels"] for row in rows])
+
+    def reference_metrics(
+        self,
+        data: Data,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
+    ) -> Mapping[str, float]:
+        """The share of rows whose label scores higher."""
+        scores = [each["classification_logits"] for each in outputs]
+        right = [int(no < yes) == row["labels"] for (no, yes), row in zip(scores, rows, strict=True)]
+        return {"accuracy": sum(right) / len(right)}
