@@ -29,6 +29,7 @@ from peirce_testing.new.spec import spec_of
 
 CONTRACTS = {
     "operator": parts.Operator,
+    "fused-operator": parts.Operator,
     "state-operator": parts.StateOperator,
     "recurrent-operator": parts.RecurrentOperator,
     **{f"{place}-position": base for place, base in PLACES.items()},
@@ -70,6 +71,8 @@ def test_methods_have_the_signatures_of_the_contract(kind: str) -> None:
     assert contract.__abstractmethods__ - {"__init__"} <= own <= declared | {"_drawn"}
     for name in own:
         theirs, ours = (inspect.signature(getattr(cls, name)) for cls in (contract, part))
+        if any(p.kind is p.VAR_POSITIONAL for p in theirs.parameters.values()):
+            continue  # the author names the channels
         assert [(p.name, p.kind) for p in ours.parameters.values()] == [
             (p.name, p.kind) for p in theirs.parameters.values()
         ]
@@ -123,6 +126,13 @@ def test_one_file_passes_the_conformance_suite(kind: str, quick: bool) -> None:
     assert any(each.outcome == "passed" for each in found)
 
 
+def test_an_operator_with_a_kernel_is_written_and_checked(peirce: Run) -> None:
+    assert peirce("new", "operator", "with_kernel", "--kernel").returncode == 0
+    assert "def fused(" in Path("with_kernel.py").read_text(encoding="utf-8")
+    refused = peirce("new", "head", "with_kernel", "--kernel")
+    assert "--kernel is for `peirce new operator`, and not for a head" in refused.stderr
+
+
 def test_a_distribution_takes_parts_of_every_kind(peirce: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in KINDS:
         done = peirce("new", kind, f"own_{kind.replace('-', '_')}", "--package", "peirce-toolbox")
@@ -144,7 +154,7 @@ def test_a_distribution_takes_parts_of_every_kind(peirce: Run, monkeypatch: pyte
         part = NewPart(kind, f"own_{kind.replace('-', '_')}")
         assert part.called in registry.names(part.registered)
     specs = [entry for entry in registry.entries("specs") if entry.name.startswith("own_")]
-    assert len(specs) == 12
+    assert len(specs) == 13
     for entry in specs:
         spec = load_spec(entry.part)
         assert spec.name == entry.name
@@ -202,6 +212,7 @@ def test_what_stands_in_a_plugin_stays(tmp_path: Path) -> None:
         (("head", "mine", "--architecture", "folnet"), "leave it out"),
         (("head", "mine", "--package", "numpy"), "would hide the module 'numpy'"),
         (("head", "mine", "--package", "-"), "cannot name a distribution"),
+        (("head", "mine", "--package", __file__), "is a file, where the folder of a distribution goes"),
         (("head", "mine", "--package", "a/b"), "does not exist; create it"),
         (("spec", "mine"), "a spec needs an architecture: --architecture NAME, one of"),
         (("spec", "mine", "--architecture", "folnett"), "Did you mean 'folnet'"),

@@ -56,6 +56,8 @@ class Package:
         """
         if (folder / "pyproject.toml").is_file():
             return cls._read_existing(folder)
+        if folder.is_file():
+            raise InputError(f"{folder} is a file, where the folder of a distribution goes; name another")
         if folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
             raise InputError(
                 f"{folder} has files and no pyproject.toml: name the folder of a distribution, or one that is not there"
