@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor
 
-from peirce.parts import Plan
-from peirce_kg.parts.systems.set_system import (
-    Mlp,
-    Plain,
-    SetSystem,
-    plain_mlp,
-    plain_weights,
-    softmax_over_chosen,
-)
+from peirce.parts import Plan, plain_softmax
+from peirce_kg.parts.systems.set_system import Mlp, SetSystem, plain_mlp, softmax_over_chosen
+from peirce_kg.parts.systems.system import Numbers
 
 LEAST = 0.05
 """The least parameter of a distribution that is projected or embedded, as published."""
@@ -88,30 +83,23 @@ class BetaE(SetSystem):
         """The reciprocal of both parameters, which turns high density into low."""
         return 1 / sets.clamp_min(1 / MOST)
 
-    def plain_entity(self, vector: Plain) -> Plain:
+    def plain_entity(self, vector: Numbers) -> Numbers:
         """See `entities`."""
-        return plain_positive(vector)
+        return np.clip(vector + 1, LEAST, MOST)
 
-    def plain_project(self, begun: Plain, relation: Plain, parameters: Mapping[str, Any]) -> Plain:
+    def plain_project(self, begun: Numbers, relation: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `project`."""
-        return plain_positive(plain_mlp("projection", [*begun, *relation[: self.dimensions]], parameters))
+        both = np.append(begun, relation[: self.dimensions])
+        return self.plain_entity(plain_mlp("projection", both, parameters))
 
-    def plain_intersect(self, sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
+    def plain_intersect(self, sets: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `intersect`."""
-        weights = [
-            each + each for each in plain_weights([plain_mlp("attention", each, parameters) for each in sets])
-        ]
-        pairs = (zip(weight, each, strict=True) for weight, each in zip(weights, sets, strict=True))
-        return [sum(w * v for w, v in column) for column in zip(*pairs, strict=True)]
+        weights = plain_softmax(plain_mlp("attention", sets, parameters), axis=0)
+        return np.asarray((np.tile(weights, 2) * sets).sum(0))
 
-    def plain_complement(self, begun: Plain) -> Plain:
+    def plain_complement(self, begun: Numbers) -> Numbers:
         """See `complement`."""
-        return [1 / value for value in begun]
-
-
-def plain_positive(values: Plain) -> Plain:
-    """`positive` over a list."""
-    return [min(max(value + 1, LEAST), MOST) for value in values]
+        return 1 / begun
 
 
 def positive(values: Tensor) -> Tensor:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor
 
-from peirce.parts import Plan
+from peirce.parts import Plan, plain_softmax
 from peirce_kg.parts.systems.literals import no_negation, no_shared_set, tree
 from peirce_kg.parts.systems.set_system import (
     Mlp,
-    Plain,
     SetSystem,
     plain_mlp,
     plain_narrowing,
-    plain_weights,
     softmax_over_chosen,
 )
+from peirce_kg.parts.systems.system import Numbers
 
 MARGIN = 24.0
 """The published margin of both."""
@@ -82,17 +82,14 @@ class Gqe(SetSystem):
         """The set itself: no query with a negation comes here."""
         return sets
 
-    def plain_project(self, begun: Plain, relation: Plain, parameters: Mapping[str, Any]) -> Plain:
+    def plain_project(self, begun: Numbers, relation: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `project`."""
-        return [value + moved for value, moved in zip(begun, relation, strict=True)]
+        return begun + relation
 
-    def plain_intersect(self, sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
+    def plain_intersect(self, sets: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `intersect`."""
-        weights = plain_weights([plain_mlp("attention", each, parameters) for each in sets])
-        return [
-            sum(weight[i] * each[i] for weight, each in zip(weights, sets, strict=True))
-            for i in range(len(sets[0]))
-        ]
+        weights = plain_softmax(plain_mlp("attention", sets, parameters), axis=0)
+        return np.asarray((weights * sets).sum(0))
 
 
 class Query2Box(Gqe):
@@ -136,14 +133,12 @@ class Query2Box(Gqe):
         least = torch.where(chosen.any(2, keepdim=True), least, 0)
         return torch.cat([super().intersect(centres, chosen), least * outer(mean).sigmoid()], -1)
 
-    def plain_entity(self, vector: Plain) -> Plain:
+    def plain_entity(self, vector: Numbers) -> Numbers:
         """See `entities`."""
-        return [*vector[: self.dimensions], *[0.0] * self.dimensions]
+        return np.append(vector[: self.dimensions], np.zeros(self.dimensions))
 
-    def plain_intersect(self, sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
+    def plain_intersect(self, sets: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `intersect`."""
-        half = self.dimensions
-        reaches = [each[half:] for each in sets]
-        share = plain_narrowing(reaches, parameters)
-        least = [min(column) * part for column, part in zip(zip(*reaches, strict=True), share, strict=True)]
-        return [*super().plain_intersect([each[:half] for each in sets], parameters), *least]
+        centres, reaches = np.split(sets, 2, 1)
+        least = reaches.min(0) * plain_narrowing(reaches, parameters)
+        return np.append(super().plain_intersect(centres, parameters), least)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import Plan
+from peirce.parts import Plan, plain_softmax
 from peirce_kg.parts.systems.set_system import (
     Mlp,
-    Plain,
     SetSystem,
     plain_mlp,
     plain_narrowing,
-    plain_weights,
     softmax_over_chosen,
 )
-from peirce_kg.parts.systems.system import ranked_tokens
+from peirce_kg.parts.systems.system import Numbers, ranked_tokens
 
 NEAR = 1e-3
 """Coordinates below this have no angle to speak of; the published code has the same bound."""
@@ -137,46 +136,34 @@ class ConE(SetSystem):
         turn = torch.where(axis < 0, axis + math.pi, axis - math.pi)
         return torch.cat([turn, 2 * math.pi - aperture], -1)
 
-    def plain_entity(self, vector: Plain) -> Plain:
+    def plain_entity(self, vector: Numbers) -> Numbers:
         """See `entities`."""
-        return [*_plain_axes(vector[: self.dimensions], self.turn), *[0.0] * self.dimensions]
+        axes = math.pi * np.tanh(vector[: self.dimensions] * self.turn)
+        return np.append(axes, np.zeros(self.dimensions))
 
-    def plain_project(self, begun: Plain, relation: Plain, parameters: Mapping[str, Any]) -> Plain | None:
+    def plain_project(
+        self, begun: Numbers, relation: Numbers, parameters: Mapping[str, Any]
+    ) -> Numbers | None:
         """See `project`; of the paper's form."""
         if self.code:
             return None
-        moved = [one + other for one, other in zip(begun, _plain_axes(relation, self.turn), strict=True)]
-        found, half = plain_mlp("projection", moved, parameters), self.dimensions
-        return [*_plain_axes(found[:half]), *(math.pi * math.tanh(2 * v) + math.pi for v in found[half:])]
+        moved = begun + math.pi * np.tanh(relation * self.turn)
+        axes, apertures = np.split(plain_mlp("projection", moved, parameters), 2)
+        return np.append(math.pi * np.tanh(axes), math.pi * np.tanh(2 * apertures) + math.pi)
 
-    def plain_intersect(self, sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
+    def plain_intersect(self, sets: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `intersect`."""
-        half = self.dimensions
-        borders = [
-            [a + sign * b / 2 for sign in (-1, 1) for a, b in zip(s[:half], s[half:], strict=True)]
-            for s in sets
-        ]
-        weights = plain_weights([plain_mlp("attention", each, parameters) for each in borders])
-        pairs = [*zip(weights, sets, strict=True)]
-        x, y = (
-            [sum(w[i] * turn(s[i]) for w, s in pairs) for i in range(half)] for turn in (math.cos, math.sin)
-        )
-        axes = [
-            0.0 if abs(a) < NEAR and abs(b) < NEAR else math.atan2(b, a) for a, b in zip(x, y, strict=True)
-        ]
-        least = (min(column) for column in zip(*(each[half:] for each in sets), strict=True))
-        share = plain_narrowing(borders, parameters)
-        return [*axes, *(aperture * part for aperture, part in zip(least, share, strict=True))]
+        axes, apertures = np.split(sets, 2, 1)
+        borders = np.append(axes - apertures / 2, axes + apertures / 2, 1)
+        weights = plain_softmax(plain_mlp("attention", borders, parameters), axis=0)
+        x, y = ((weights * each).sum(0) for each in (np.cos(axes), np.sin(axes)))
+        turn = np.where((abs(x) < NEAR) & (abs(y) < NEAR), 0.0, np.arctan2(y, x))
+        return np.append(turn, apertures.min(0) * plain_narrowing(borders, parameters))
 
-    def plain_complement(self, begun: Plain) -> Plain:
+    def plain_complement(self, begun: Numbers) -> Numbers:
         """See `complement`."""
-        axes, apertures = begun[: self.dimensions], begun[self.dimensions :]
-        turned = (axis + math.pi if axis < 0 else axis - math.pi for axis in axes)
-        return [*turned, *(2 * math.pi - each for each in apertures)]
-
-
-def _plain_axes(values: Plain, turn: float = 1.0) -> Plain:
-    return [math.pi * math.tanh(turn * value) for value in values]
+        axes, apertures = np.split(begun, 2)
+        return np.append(axes + math.pi * np.where(axes < 0, 1, -1), 2 * math.pi - apertures)
 
 
 def _axis(values: Tensor) -> Tensor:

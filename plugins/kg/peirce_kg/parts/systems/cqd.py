@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,11 +13,12 @@ from peirce.parts import NoOptions
 from peirce_kg.parts.systems.literals import Rule, Shape, inward, no_negation, tree
 from peirce_kg.parts.systems.system import (
     Literals,
+    Numbers,
     PlainLiteral,
     QuerySystem,
+    as_complex,
     complex_product,
     embed_tokens,
-    plain_product,
 )
 
 
@@ -51,10 +53,11 @@ class Cqd(QuerySystem):
         return complex_product(embed_tokens(words, literals.heads), embed_tokens(words, literals.relations))
 
     def plain_execute(
-        self, literals: Sequence[PlainLiteral], vectors: list[list[float]], parameters: Mapping[str, Any]
-    ) -> list[list[float]]:
+        self, literals: Sequence[PlainLiteral], vectors: Numbers, parameters: Mapping[str, Any]
+    ) -> list[Numbers]:
         """See the class."""
-        return [plain_product(vectors[each.head], vectors[each.relation]) for each in literals]
+        found = [as_complex(vectors[each.head]) * as_complex(vectors[each.relation]) for each in literals]
+        return [np.append(each.real, each.imag) for each in found]
 
 
 class Qto(Cqd):

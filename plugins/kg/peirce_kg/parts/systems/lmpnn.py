@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
@@ -15,13 +16,14 @@ from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.set_system import plain_mlp
 from peirce_kg.parts.systems.system import (
     Literals,
+    Numbers,
     PlainLiteral,
     QuerySystem,
+    as_complex,
     complex_product,
     conjugate,
     embed_tokens,
     is_free,
-    plain_product,
     ranked_tokens,
 )
 
@@ -122,40 +124,30 @@ class Lmpnn(QuerySystem):
         return tails
 
     def plain_execute(
-        self, literals: Sequence[PlainLiteral], vectors: list[list[float]], parameters: Mapping[str, Any]
-    ) -> list[list[float]] | None:
+        self, literals: Sequence[PlainLiteral], vectors: Numbers, parameters: Mapping[str, Any]
+    ) -> list[Numbers] | None:
         """The states at both ends of each literal, layer by layer."""
         if self.options.unions == "whole" or type(self).update is not Lmpnn.update:
             return None
         every, passes = self.options.nodes == "all", self._plain_passes(literals)
-        heads, tails = ([vectors[getattr(each, end)] for each in literals] for end in ("head", "tail"))
-
-        def mixed(layer: int, i: int, state: list[float], number: int, own: list[float]) -> list[float]:
-            if layer >= passes[i] or (number == ENTITY and not every):
-                return state
-            received = [f for f, each in zip(forwards, literals, strict=True) if each.target == number]
-            received += [b for b, each in zip(backwards, literals, strict=True) if each.source == number]
-            received = [own] if number == ENTITY else received
-            total = [
-                self.options.keep * value + sum(column)
-                for value, *column in zip(state, *received, strict=True)
-            ]
-            return plain_mlp("mix", total, parameters)
-
+        ends = [[each.source, each.target] for each in literals]
+        states = [[vectors[each.head], vectors[each.tail]] for each in literals]
         for layer in range(max(passes)):
-            sent = [(-1 if each.negated else 1, vectors[each.relation]) for each in literals]
-            forwards = [
-                [sign * v for v in plain_product(h, r)] for h, (sign, r) in zip(heads, sent, strict=True)
-            ]
-            backwards = [
-                [sign * v for v in plain_product([*r[: len(r) // 2], *(-v for v in r[len(r) // 2 :])], t)]
-                for t, (sign, r) in zip(tails, sent, strict=True)
-            ]
-            heads, tails = (
-                [mixed(layer, i, heads[i], each.source, backwards[i]) for i, each in enumerate(literals)],
-                [mixed(layer, i, tails[i], each.target, forwards[i]) for i, each in enumerate(literals)],
-            )
-        return tails
+            sent = []
+            for (head, tail), literal in zip(states, literals, strict=True):
+                relation, sign = as_complex(vectors[literal.relation]), -1 if literal.negated else 1
+                both = relation.conj() * as_complex(tail), as_complex(head) * relation
+                sent.append([sign * np.append(each.real, each.imag) for each in both])
+            fresh = []
+            for i, pair in enumerate(ends):
+                for at, number in enumerate(pair):
+                    # what leads to a node is sent forwards, what leaves it backwards; an entity is its own node
+                    known = [sent[j][k] for j, other in enumerate(ends) for k in (0, 1) if other[k] == number]
+                    total = self.options.keep * states[i][at] + sum(known if number else [sent[i][at]])
+                    changes = layer < passes[i] and (every or number != ENTITY)
+                    fresh.append(plain_mlp("mix", total, parameters) if changes else states[i][at])
+            states = [fresh[i : i + 2] for i in range(0, len(fresh), 2)]
+        return [tail for _, tail in states]
 
     def _plain_passes(self, literals: Sequence[PlainLiteral]) -> list[int]:
         """How many layers each literal has."""

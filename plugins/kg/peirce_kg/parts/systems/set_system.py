@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import math
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from peirce.kernels import on_cpu
-from peirce.parts import Linear
+from peirce.parts import Linear, plain_linear, plain_relu, plain_sigmoid
 from peirce_kg.parts.systems.literals import DEPTH, Rule, no_shared_set, tree
-from peirce_kg.parts.systems.system import Literals, PlainLiteral, QuerySystem, embed_tokens
-
-Plain: TypeAlias = list[float]
-"""The numbers of a set, or of a vector."""
+from peirce_kg.parts.systems.system import Literals, Numbers, PlainLiteral, QuerySystem, embed_tokens
 
 
 class SetSystem(QuerySystem):
@@ -50,37 +48,39 @@ class SetSystem(QuerySystem):
         """What a set that literals led to is before the next ones project it: [..., d1] -> [..., d1]."""
         return sets
 
-    def plain_project(self, begun: Plain, relation: Plain, parameters: Mapping[str, Any]) -> Plain | None:
-        """`project` of one set over lists, for `reference`; None where it is not stated."""
-        return None
-
-    def plain_entity(self, vector: Plain) -> Plain:
-        """`entities` of one entity."""
+    def plain_entity(self, vector: Numbers) -> Numbers:
+        """`entities` of one entity, for `reference`."""
         return vector
 
-    def plain_intersect(self, sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
-        """`intersect` of several sets."""
+    def plain_project(
+        self, begun: Numbers, relation: Numbers, parameters: Mapping[str, Any]
+    ) -> Numbers | None:
+        """`project` of one set; None where it is not stated."""
+        return None
+
+    def plain_intersect(self, sets: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+        """`intersect` of several sets, [n, d1] -> [d1]."""
         raise NotImplementedError
 
-    def plain_complement(self, begun: Plain) -> Plain:
+    def plain_complement(self, begun: Numbers) -> Numbers:
         """`complement` of one set."""
         return begun
 
     def plain_execute(
-        self, literals: Sequence[PlainLiteral], vectors: list[list[float]], parameters: Mapping[str, Any]
-    ) -> list[list[float]] | None:
+        self, literals: Sequence[PlainLiteral], vectors: Numbers, parameters: Mapping[str, Any]
+    ) -> list[Numbers] | None:
         """What leads to each variable, from the entities on."""
         if self.plain_project(vectors[0], vectors[0], parameters) is None:
             return None
 
-        def led_to(number: int) -> Plain:
+        def led_to(number: int) -> Numbers:
             sets = [led_by(each) for each in literals if each.target == number]
-            return sets[0] if len(sets) == 1 else self.plain_intersect(sets, parameters)
+            return sets[0] if len(sets) == 1 else self.plain_intersect(np.stack(sets), parameters)
 
-        def led_by(literal: PlainLiteral) -> Plain:
+        def led_by(literal: PlainLiteral) -> Numbers:
             begins = all(each.target != literal.source for each in literals)
             begun = self.plain_entity(vectors[literal.head]) if begins else led_to(literal.source)
-            found = self.plain_project(begun, vectors[literal.relation], parameters) or []
+            found: Any = self.plain_project(begun, vectors[literal.relation], parameters)
             return self.plain_complement(found) if literal.negated else found
 
         return [led_to(each.target) for each in literals]
@@ -142,40 +142,20 @@ class Mlp(nn.ModuleList):
         return last(values)
 
 
-def plain_mlp(name: str, values: Plain, parameters: Mapping[str, Any], last: bool = False) -> Plain:
-    """A network over a list; with `last`, its last layer alone."""
-    layers = [
-        key[: -len(".bias")] for key in parameters if key.startswith(f"{name}.") and key.endswith(".bias")
-    ]
-    for layer in layers[-1:] if last else layers:
-        weight, bias = parameters[f"{layer}.weight"], parameters[f"{layer}.bias"]
-        values = [
-            sum(w * v for w, v in zip(row, values, strict=True)) + b
-            for row, b in zip(weight, bias, strict=True)
-        ]
-        values = [max(0.0, value) for value in values] if layer != layers[-1] else values
+def plain_mlp(name: str, values: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+    """An `Mlp` of sets, for `reference`."""
+    layers = [key[: -len(".bias")] for key in parameters if re.fullmatch(rf"{name}\.\d+\.bias", key)]
+    for layer in layers:
+        values = plain_linear(values, parameters, layer, len(parameters[f"{layer}.bias"]))
+        values = values if layer == layers[-1] else plain_relu(values)
     return values
 
 
-def plain_weights(scores: Sequence[Plain]) -> list[Plain]:
-    """A softmax over several sets, number by number."""
-    powers = [[math.exp(value) for value in each] for each in scores]
-    sums = [sum(column) for column in zip(*powers, strict=True)]
-    return [[value / total for value, total in zip(each, sums, strict=True)] for each in powers]
-
-
-def plain_narrowing(sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
-    """How much of the least of several sets is left, by a DeepSets network of two layers."""
-    weight, bias = parameters["narrowing.0.weight"], parameters["narrowing.0.bias"]
-    inner = [
-        [
-            max(0.0, sum(w * v for w, v in zip(row, each, strict=True)) + b)
-            for row, b in zip(weight, bias, strict=True)
-        ]
-        for each in sets
-    ]
-    mean = [sum(column) / len(sets) for column in zip(*inner, strict=True)]
-    return [1 / (1 + math.exp(-value)) for value in plain_mlp("narrowing", mean, parameters, last=True)]
+def plain_narrowing(sets: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+    """How much of the least of several sets is left, by DeepSets: [n, d] -> [d]."""
+    inner = plain_linear(sets, parameters, "narrowing.0", len(parameters["narrowing.0.bias"]))
+    mean = plain_relu(inner).mean(0)
+    return plain_sigmoid(plain_linear(mean, parameters, "narrowing.1", len(parameters["narrowing.1.bias"])))
 
 
 def count_levels(feeds: Tensor) -> Tensor:

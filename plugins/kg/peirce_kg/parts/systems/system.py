@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from peirce.algebra import Scope, at_least_float32
@@ -28,6 +30,8 @@ from peirce.parts import (
     without_autocast,
 )
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, LITERAL_INPUTS, VARIABLES, Executor
+
+Numbers: TypeAlias = NDArray[np.float64]
 
 
 @frozen(kw_only=True)
@@ -290,13 +294,13 @@ class QuerySystem(Executor, Architecture):
         """What stands at the tail of each literal."""
         inputs = (given[name] for name in ("input_ids", *LITERAL_INPUTS))
         literals = [PlainLiteral(*each) for each in zip(*inputs, strict=True)]
-        stated = self.plain_execute(literals, parameters["vectors"], parameters)
+        stated = self.plain_execute(literals, np.asarray(parameters["vectors"]), parameters)
         return None if stated is None else {"unary": stated}
 
     def plain_execute(
-        self, literals: Sequence[PlainLiteral], vectors: list[list[float]], parameters: Mapping[str, Any]
-    ) -> list[list[float]] | None:
-        """`execute` of one query over lists, for `reference`; by default it is not stated."""
+        self, literals: Sequence[PlainLiteral], vectors: Numbers, parameters: Mapping[str, Any]
+    ) -> list[Numbers] | None:
+        """`execute` of one query, literal by literal, for `reference`; None where it is not stated."""
         return None
 
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
@@ -341,11 +345,10 @@ def complex_product(left: Tensor, right: Tensor) -> Tensor:
     return torch.cat([a * c - b * d, a * d + b * c], -1)
 
 
-def plain_product(left: Sequence[float], right: Sequence[float]) -> list[float]:
-    """`complex_product` over lists."""
-    half = len(left) // 2
-    products = [complex(left[i], left[half + i]) * complex(right[i], right[half + i]) for i in range(half)]
-    return [*(each.real for each in products), *(each.imag for each in products)]
+def as_complex(vector: Numbers) -> NDArray[np.complex128]:
+    """The complex numbers of a vector, for `reference`."""
+    real, imaginary = np.split(vector, 2)
+    return np.asarray(real + 1j * imaginary)
 
 
 def conjugate(values: Tensor) -> Tensor:
