@@ -2,10 +2,10 @@
 
 Tensors are on `meta`, where torch knows shapes alone and Peirce goes the ways of a GPU. Each operation counts the bytes
 of the tensors that it reads and writes; a view counts nothing, an expanded tensor what it has in memory. Passes are in
-inference, or a step: forward and gradients, without an optimizer. There is no padding. `floor` is what must be moved
-even if each operator were one kernel: its inputs, parameters and outputs once. BERT is transformers', with as many
-layers, channels and heads. Rows go to results/traffic.json; the operators of folnet-base stand alone in a layer, beside
-its feed-forward networks.
+inference, or a step: forward and gradients, without an optimizer. There is no padding. Of searches, which need values,
+the link predictor counts. `floor` is what must be moved even if each operator were one kernel: its inputs, parameters
+and outputs once. BERT is transformers', with as many layers, channels and heads. Rows go to results/traffic.json; the
+operators of folnet-base stand alone in a layer, beside its feed-forward networks.
 
 python benchmarks/traffic.py [SPEC ...] [--lengths N N] [--batch N] [--dtype NAME] [--lines N]
 """
