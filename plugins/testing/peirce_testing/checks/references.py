@@ -243,7 +243,7 @@ def _check_stated(
     if isinstance(harness, ArchitectureHarness):
         part, dims = instance[view.kind].network, resolve(harness.specs[view.kind], harness.registry).dims
     parameters = _noting(part, unread)
-    inside = isinstance(instance, PairPosition | RotaryPosition)
+    inside, stated = isinstance(instance, PairPosition | RotaryPosition), False
     if isinstance(harness, TokenHarness):
         defaults = {"token_type_ids": 0, **{spec.name: spec.default for spec in instance.inputs()}}
         for name in harness.absent:
@@ -266,9 +266,9 @@ def _check_stated(
             places = list(range(len(where)))
             plain = PlainScope(pairs.tolist(), places, places)
             expected = part.reference(given, plain, parameters, dims)
-            if expected is None:  # not with these options
-                unread.update(dict.fromkeys(unread, False))
-                return
+            if expected is None:  # not with these options, or of this example
+                continue
+            stated = True
             found = {slot.name: (len(slot.tokens) > 1, t[0]) for slot, t in outputs.example(i, where)}
             if isinstance(instance, StateOperator):
                 instance.train()  # its terms are those of the last pass in training
@@ -278,7 +278,7 @@ def _check_stated(
             _compare(
                 found, _summed(expected, given, seen), pairs, f"in example {i}" + f", layer {layer}" * inside
             )
-    unread.update(dict.fromkeys({*parameters.read & unread.keys(), STATED}, False))
+    unread.update(dict.fromkeys([*(parameters.read & unread.keys()), STATED] if stated else unread, False))
 
 
 def _as_lists(tensors: Tensors, view: View) -> dict[str, Any]:

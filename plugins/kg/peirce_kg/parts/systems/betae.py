@@ -83,21 +83,21 @@ class BetaE(SetSystem):
         """The reciprocal of both parameters, which turns high density into low."""
         return 1 / sets.clamp_min(1 / MOST)
 
-    def plain_entity(self, vector: Numbers) -> Numbers:
+    def plain_entity(self, vector: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `entities`."""
         return np.clip(vector + 1, LEAST, MOST)
 
     def plain_project(self, begun: Numbers, relation: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `project`."""
         both = np.append(begun, relation[: self.dimensions])
-        return self.plain_entity(plain_mlp("projection", both, parameters))
+        return self.plain_entity(plain_mlp("projection", both, parameters), parameters)
 
     def plain_intersect(self, sets: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `intersect`."""
         weights = plain_softmax(plain_mlp("attention", sets, parameters), axis=0)
         return np.asarray((np.tile(weights, 2) * sets).sum(0))
 
-    def plain_complement(self, begun: Numbers) -> Numbers:
+    def plain_complement(self, begun: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `complement`."""
         return 1 / begun
 

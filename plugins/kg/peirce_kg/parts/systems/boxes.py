@@ -133,7 +133,7 @@ class Query2Box(Gqe):
         least = torch.where(chosen.any(2, keepdim=True), least, 0)
         return torch.cat([super().intersect(centres, chosen), least * outer(mean).sigmoid()], -1)
 
-    def plain_entity(self, vector: Numbers) -> Numbers:
+    def plain_entity(self, vector: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `entities`."""
         return np.append(vector[: self.dimensions], np.zeros(self.dimensions))
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.kernels import on_cpu
-from peirce.parts import Linear, Plan
+from peirce.parts import Linear, Plan, plain_linear, plain_relu, plain_softmax
 from peirce_kg.parts.systems.lmpnn import Lmpnn
-from peirce_kg.parts.systems.system import Norm, SystemDims
+from peirce_kg.parts.systems.system import Norm, Numbers, SystemDims, plain_norm
 
 
 @frozen(kw_only=True)
@@ -79,6 +81,25 @@ class Clmpt(Lmpnn):
         messages = torch.cat([forwards, backwards, state], 1)
         index = places.flatten(1).unsqueeze(2).expand(-1, -1, messages.shape[2])
         return self.mix(messages.gather(1, index).unflatten(1, places.shape[1:]), real)
+
+    def plain_update(self, state: Numbers, received: list[Numbers], parameters: Mapping[str, Any]) -> Numbers:
+        """See the class."""
+        options, width = self.options, len(state)
+        values = np.stack([*received, state]) * width**0.5
+        for layer in (f"mix.layers.{i}" for i in range(options.layers)):
+            normed, read = plain_norm(values, parameters, f"{layer}.before"), []
+            maps = (
+                plain_linear(normed, parameters, f"{layer}.{each}", width, bias=False)
+                for each in ("asked", "keys", "values")
+            )
+            for asked, keys, told in zip(*(np.split(each, options.heads, 1) for each in maps), strict=True):
+                read.append(plain_softmax(asked @ keys.T * keys.shape[1] ** -0.5) @ told)
+            mixed = np.concatenate(read, 1)
+            values = values + plain_linear(mixed, parameters, f"{layer}.out", width, bias=False)
+            between = plain_norm(values, parameters, f"{layer}.between")
+            wide = plain_linear(between, parameters, f"{layer}.wide", len(parameters[f"{layer}.wide.bias"]))
+            values = values + plain_linear(plain_relu(wide), parameters, f"{layer}.narrow", width)
+        return np.asarray(plain_norm(values, parameters, "mix.norm").mean(0))
 
 
 class _Encoder(nn.Module):

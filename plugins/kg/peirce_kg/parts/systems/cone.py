@@ -136,7 +136,7 @@ class ConE(SetSystem):
         turn = torch.where(axis < 0, axis + math.pi, axis - math.pi)
         return torch.cat([turn, 2 * math.pi - aperture], -1)
 
-    def plain_entity(self, vector: Numbers) -> Numbers:
+    def plain_entity(self, vector: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `entities`."""
         axes = math.pi * np.tanh(vector[: self.dimensions] * self.turn)
         return np.append(axes, np.zeros(self.dimensions))
@@ -160,7 +160,7 @@ class ConE(SetSystem):
         turn = np.where((abs(x) < NEAR) & (abs(y) < NEAR), 0.0, np.arctan2(y, x))
         return np.append(turn, apertures.min(0) * plain_narrowing(borders, parameters))
 
-    def plain_complement(self, begun: Numbers) -> Numbers:
+    def plain_complement(self, begun: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """See `complement`."""
         axes, apertures = np.split(begun, 2)
         return np.append(axes + math.pi * np.where(axes < 0, 1, -1), 2 * math.pi - apertures)

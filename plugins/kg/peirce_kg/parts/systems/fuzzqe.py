@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.kernels import on_cpu
-from peirce.parts import Plan
-from peirce_kg.parts.systems.literals import DEPTH
+from peirce.parts import Plan, plain_sigmoid
+from peirce_kg.parts.systems.literals import DEPTH, VARIABLES
 from peirce_kg.parts.systems.set_system import SetSystem, count_levels
-from peirce_kg.parts.systems.system import Literals, embed_tokens, ranked_tokens
+from peirce_kg.parts.systems.system import (
+    Literals,
+    Numbers,
+    PlainLiteral,
+    embed_tokens,
+    plain_standard,
+    ranked_tokens,
+)
 from peirce_kg.parts.systems.unions import Unions, compose
 
 EPSILON = 1e-7
@@ -97,6 +106,36 @@ class FuzzQE(SetSystem):
     def complement(self, sets: Tensor) -> Tensor:
         """1 - q."""
         return 1 - sets
+
+    def _plain_memberships(self, values: Numbers, parameters: Mapping[str, Any], operation: str) -> Numbers:
+        scale, shift = parameters["maps"][_MAPS.index(operation)]
+        return plain_sigmoid(scale * values + shift)
+
+    def plain_entity(self, vector: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+        """See `entities`."""
+        return self._plain_memberships(vector, parameters, "entity")
+
+    def plain_project(self, begun: Numbers, relation: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+        """See the class."""
+        each = np.einsum("i,rio->ro", begun, parameters["matrices"]) + np.asarray(parameters["biases"])
+        mixed = plain_standard(relation[: self.bases] @ each, 1e-5)
+        return self._plain_memberships(mixed, parameters, "projection")
+
+    def plain_intersect(self, sets: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+        """See the class."""
+        product = plain_standard(np.clip(sets, EPSILON, None).prod(0), 1e-5)
+        return self._plain_memberships(product, parameters, "intersection")
+
+    def plain_complement(self, begun: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+        """See `complement`."""
+        return 1 - begun
+
+    def plain_execute(
+        self, literals: Sequence[PlainLiteral], vectors: Numbers, parameters: Mapping[str, Any]
+    ) -> list[Numbers] | None:
+        """Of a single conjunction; where several meet is not stated."""
+        several = any(max(each.source, each.target) > VARIABLES for each in literals)
+        return None if several else super().plain_execute(literals, vectors, parameters)
 
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`; conjunctions of a union meet at the variable below which they differ."""

@@ -123,11 +123,15 @@ class Lmpnn(QuerySystem):
             heads, tails = fresh
         return tails
 
+    def plain_update(self, state: Numbers, received: list[Numbers], parameters: Mapping[str, Any]) -> Numbers:
+        """`update` of one node, for `reference`."""
+        return plain_mlp("mix", self.options.keep * state + sum(received), parameters)
+
     def plain_execute(
         self, literals: Sequence[PlainLiteral], vectors: Numbers, parameters: Mapping[str, Any]
     ) -> list[Numbers] | None:
         """The states at both ends of each literal, layer by layer."""
-        if self.options.unions == "whole" or type(self).update is not Lmpnn.update:
+        if self.options.unions == "whole":
             return None
         every, passes = self.options.nodes == "all", self._plain_passes(literals)
         ends = [[each.source, each.target] for each in literals]
@@ -143,9 +147,11 @@ class Lmpnn(QuerySystem):
                 for at, number in enumerate(pair):
                     # what leads to a node is sent forwards, what leaves it backwards; an entity is its own node
                     known = [sent[j][k] for j, other in enumerate(ends) for k in (0, 1) if other[k] == number]
-                    total = self.options.keep * states[i][at] + sum(known if number else [sent[i][at]])
+                    received = known if number else [sent[i][at]]
                     changes = layer < passes[i] and (every or number != ENTITY)
-                    fresh.append(plain_mlp("mix", total, parameters) if changes else states[i][at])
+                    fresh.append(
+                        self.plain_update(states[i][at], received, parameters) if changes else states[i][at]
+                    )
             states = [fresh[i : i + 2] for i in range(0, len(fresh), 2)]
         return [tail for _, tail in states]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import Linear, Plan
+from peirce.parts import Linear, Plan, plain_gelu, plain_linear, plain_sigmoid, plain_softmax
 from peirce_kg.parts.systems.set_system import SetSystem
-from peirce_kg.parts.systems.system import Norm, SystemDims
+from peirce_kg.parts.systems.system import Norm, Numbers, SystemDims, plain_norm
 
 
 @frozen(kw_only=True)
@@ -98,9 +102,52 @@ class Q2P(SetSystem):
         """See the class."""
         return self.turning(self._particles(sets)).flatten(-2)
 
+    def plain_entity(self, vector: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+        """See `entities`."""
+        return (vector + np.asarray(parameters["offsets"])).ravel()
+
+    def plain_project(self, begun: Numbers, relation: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+        """See the class."""
+        state, width = begun.reshape(self.particles, -1), len(relation)
+        received = plain_linear(relation, parameters, "read", 3 * width)
+        gates = plain_sigmoid(received[: 2 * width] + plain_linear(state, parameters, "gates", 2 * width))
+        change, reset = np.split(gates, 2, 1)
+        candidate = np.tanh(
+            received[2 * width :] + plain_linear(state * reset, parameters, "candidate", width)
+        )
+        mixed = plain_norm((1 - change) * state + change * candidate, parameters, "projected")
+        return plain_norm(_plain_attention(mixed, parameters, "attention"), parameters, "attended").ravel()
+
+    def plain_refine(self, begun: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+        """See `refine`."""
+        return self._plain_mixing(begun, parameters, "refining", 1).ravel()
+
+    def plain_intersect(self, sets: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+        """See `intersect`."""
+        return self._plain_mixing(sets, parameters, "meeting", 2)[:: len(sets)].ravel()
+
+    def plain_complement(self, begun: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+        """See the class."""
+        return self._plain_mixing(begun, parameters, "turning", 2).ravel()
+
+    def _plain_mixing(self, sets: Numbers, parameters: Mapping[str, Any], name: str, rounds: int) -> Numbers:
+        vectors = sets.reshape(-1, len(parameters["vectors"][0]))
+        for i in range(rounds):
+            read = _plain_attention(vectors, parameters, f"{name}.attention")
+            vectors = plain_norm(read, parameters, f"{name}.norms.{2 * i}")
+            wide = plain_linear(vectors, parameters, f"{name}.wide", len(parameters[f"{name}.wide.bias"]))
+            narrow = plain_linear(plain_gelu(wide), parameters, f"{name}.narrow", vectors.shape[1])
+            vectors = plain_norm(vectors + narrow, parameters, f"{name}.norms.{2 * i + 1}")
+        return vectors
+
     def _particles(self, sets: Tensor) -> Tensor:
         """[..., d1] -> [..., K, d]."""
         return sets.unflatten(-1, (self.particles, -1))
+
+
+def _plain_attention(vectors: Numbers, parameters: Mapping[str, Any], name: str) -> Numbers:
+    mapped = plain_linear(vectors, parameters, f"{name}.map", vectors.shape[1])
+    return plain_softmax(mapped @ mapped.T * mapped.shape[1] ** -0.5) @ mapped
 
 
 class _Attention(nn.Module):

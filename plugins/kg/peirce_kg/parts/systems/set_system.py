@@ -48,7 +48,7 @@ class SetSystem(QuerySystem):
         """What a set that literals led to is before the next ones project it: [..., d1] -> [..., d1]."""
         return sets
 
-    def plain_entity(self, vector: Numbers) -> Numbers:
+    def plain_entity(self, vector: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """`entities` of one entity, for `reference`."""
         return vector
 
@@ -62,15 +62,20 @@ class SetSystem(QuerySystem):
         """`intersect` of several sets, [n, d1] -> [d1]."""
         raise NotImplementedError
 
-    def plain_complement(self, begun: Numbers) -> Numbers:
+    def plain_complement(self, begun: Numbers, parameters: Mapping[str, Any]) -> Numbers:
         """`complement` of one set."""
+        return begun
+
+    def plain_refine(self, begun: Numbers, parameters: Mapping[str, Any]) -> Numbers:
+        """`refine` of one set."""
         return begun
 
     def plain_execute(
         self, literals: Sequence[PlainLiteral], vectors: Numbers, parameters: Mapping[str, Any]
     ) -> list[Numbers] | None:
         """What leads to each variable, from the entities on."""
-        if self.plain_project(vectors[0], vectors[0], parameters) is None:
+        entity = self.plain_entity(vectors[0], parameters)
+        if self.plain_project(entity, vectors[0], parameters) is None:
             return None
 
         def led_to(number: int) -> Numbers:
@@ -79,9 +84,13 @@ class SetSystem(QuerySystem):
 
         def led_by(literal: PlainLiteral) -> Numbers:
             begins = all(each.target != literal.source for each in literals)
-            begun = self.plain_entity(vectors[literal.head]) if begins else led_to(literal.source)
+            begun = (
+                self.plain_entity(vectors[literal.head], parameters)
+                if begins
+                else self.plain_refine(led_to(literal.source), parameters)
+            )
             found: Any = self.plain_project(begun, vectors[literal.relation], parameters)
-            return self.plain_complement(found) if literal.negated else found
+            return self.plain_complement(found, parameters) if literal.negated else found
 
         return [led_to(each.target) for each in literals]
 

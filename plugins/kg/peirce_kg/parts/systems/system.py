@@ -345,6 +345,19 @@ def complex_product(left: Tensor, right: Tensor) -> Tensor:
     return torch.cat([a * c - b * d, a * d + b * c], -1)
 
 
+def plain_norm(values: Numbers, parameters: Mapping[str, Any], name: str) -> Numbers:
+    """A `Norm` of vectors [..., d], for `reference`."""
+    return plain_standard(values, 1e-6) * parameters[f"{name}.weight"] + np.asarray(
+        parameters[f"{name}.bias"]
+    )
+
+
+def plain_standard(values: Numbers, eps: float) -> Numbers:
+    """Vectors [..., d] of mean 0 and variance 1."""
+    centred = values - values.mean(-1, keepdims=True)
+    return np.asarray(centred / np.sqrt((centred**2).mean(-1, keepdims=True) + eps))
+
+
 def as_complex(vector: Numbers) -> NDArray[np.complex128]:
     """The complex numbers of a vector, for `reference`."""
     real, imaginary = np.split(vector, 2)
