@@ -104,7 +104,7 @@ class Card:
         try:
             self.wait()
         except RuntimeError:
-            sys.exit(f"the card is unusable in this process; {shlex.join(sys.argv)} goes on after this row")
+            sys.exit(f"the card is unusable in this process; python {shlex.join(sys.argv)} goes on after this row")
 
     def wait(self) -> None:
         """Wait until the card has computed everything; it raises once the card is unusable in this process."""
