@@ -99,7 +99,9 @@ class Upgrades(Networks[RulesRow]):
     learns = "rules"
     arms: ClassVar[Mapping[str, Arm]] = {
         **{label: Arm(name=label, spec="", changes={}) for label in GAINS},
-        SCRATCH: evolve(FROM_SCRATCH[0], name=SCRATCH, own={"train.lr": 1e-3, "train.rates": {}}),
+        SCRATCH: evolve(
+            FROM_SCRATCH[0], name=SCRATCH, own={"train.lr": 1e-3, "train.rates": {}, "train.save": "all"}
+        ),
     }
     constant = "always the same"
     aside: ClassVar[Mapping[str, Any]] = {"tokenizer": ""}
@@ -173,24 +175,29 @@ class Upgrades(Networks[RulesRow]):
             run = identity(cell.spec, options, cell.training, cell.seed, weights, kind.name)
             yield evolve(cell, task=task, run=run, start=start)
 
+    def facts(self, cell: Cell, trained: TrainResult) -> dict[str, Any]:
+        """The attributes of every row."""
+        return {**super().facts(cell, trained), "processor": _processor()}
+
     def measure(
-        self, cell: Any, trained: TrainResult, data: Any, before: Sequence[RulesRow]
+        self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[RulesRow]
     ) -> Iterator[RulesRow]:
-        """A row for the test problems of each sampler and depth."""
+        """A row for each sampler and depth, by the task that the model was trained on."""
+        common = self.facts(cell, trained)
+        for counts in self.count_right(trained.model, data, cell.task):
+            yield self.row(**common, **counts)
+
+    def count_right(self, model: Model, data: Any, task: Any = None) -> Iterator[dict[str, Any]]:
+        """The test problems of each sampler and depth."""
         import torch
 
-        common = {**self.facts(cell, trained), "processor": _processor()}
-        with torch.autocast("cpu", torch.bfloat16, enabled=cell.training.precision == "bf16"):
-            right = cell.task.right(trained.model, data, "test")
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.training.precision == "bf16"):
+            right = (task or self.task).right(model, data, "test")
         notes = data.splits["test"].notes
         for sampler, depth in dict.fromkeys(notes):
             here = np.array([note == (sampler, depth) for note in notes])
-            counts: dict[str, Any] = {"problems": int(here.sum()), "right": int(right[here].sum())}
-            yield self.row(**common, split="test", sampler=sampler, depth=depth, **counts)
-
-    def count_right(self, model: Model, data: Any) -> Iterator[Mapping[str, Any]]:
-        """`measure` counts, since rows differ in their task."""
-        raise NotImplementedError
+            counts = {"problems": int(here.sum()), "right": int(right[here].sum())}
+            yield {"split": "test", "sampler": sampler, "depth": depth, **counts}
 
     def baseline(self, data: Any) -> dict[str, tuple[dict[str, object], float]]:
         """Always the same answer, which is right for half of the problems of each depth."""

@@ -13,7 +13,7 @@ from rich.console import Console
 
 import peirce
 from peirce.spec import InputSpec
-from peirce_papers.upgrade.experiment import RULES, SHUFFLED, RulesRow
+from peirce_papers.upgrade.experiment import RULES, SCRATCH, SHUFFLED, RulesRow
 from peirce_papers.upgrade.rules import ATTRIBUTES, NAMES, PLAIN, SAMPLERS, Problem, problems
 from peirce_papers.upgrade.task import Rules, RulesOptions, shuffled_relations
 from peirce_text.text.tokenizer import Tokenizer
@@ -119,7 +119,7 @@ def test_the_table_with_its_controls(base: Path, tmp_path: Path) -> None:
         "task.tests": 2,
         "train.threads": 1,
     }
-    labels = ("fine-tuned", "jm.atp, same words", SHUFFLED, "another attention")
+    labels = ("fine-tuned", "jm.atp, same words", SHUFFLED, "another attention", "adapters", SCRATCH)
     request = ExperimentRequest(
         data=str(base), directory=tmp_path, rows=labels, seeds=(0,), settings=settings
     )
