@@ -127,7 +127,10 @@ class Nli(TextClasses[NliOptions]):
             header = "pair_ID\tsentence_A\tsentence_B\tentailment_judgment"
             text = "\n".join([header, *lines, f"9\t{sentence(1)}\t{sentence(2)}\t-"])
             (place / f"SICK_{name}.tsv").write_text(text + "\n", encoding="utf-8")
-        return [{"folder": str(place), "more": str(folder), "limit": 15}]
+        (folder / "vectors.txt").write_text("the 0.5 1\ndog -1 0.25\ncat 1 0\n", encoding="utf-8")
+        return [
+            {"folder": str(place), "more": str(folder), "limit": 15}, {"vectors": str(folder / "vectors.txt")},
+        ]  # fmt: skip
 
     def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]] | None:
         """The pairs that have a label."""
@@ -150,7 +153,11 @@ class Nli(TextClasses[NliOptions]):
     def reference_settings(self, data: TextClassData) -> Mapping[str, Any]:
         """Two token types, and a head that compares two texts."""
         head = {"use": "matching", "classes": 3, "pool": self.options.pool, "join": self.options.join}
-        return {**super().reference_settings(data), "model.input.token_types": 2, "model.heads": [head]}
+        augmenters = [{"use": "word_vectors", "size": 2}]
+        return {
+            **super().reference_settings(data), "model.input.token_types": 2, "model.heads": [head],
+            **({"model.augmenters": augmenters} if self.options.vectors else {}),
+        }  # fmt: skip
 
     def reference_metrics(
         self,
