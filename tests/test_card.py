@@ -15,7 +15,7 @@ from shared_folder import ROOT
 import peirce
 from peirce.registry import ready_specs
 
-QUICK = ("bert-base", "tega", "folnet-base", "nli-tpru")
+QUICK = ("tega", "folnet-base", "nli-tpru", "gpt2-base")
 READY = sorted({*SPECS} & {*ready_specs()})
 COUNTS = {
     **dict.fromkeys(("betae", "clmpt", "cone", "fuzzqe", "gqe", "lmpnn", "q2p", "query2box"), "answers"),

@@ -3,7 +3,7 @@
 torch without CUDA makes fake tensors of CUDA that cannot be sliced and have no gradients, so the device is one of
 torch's backends in Python. A pass that asks for a value, or for a shape that hangs on values, ends there. What is made
 on the CPU, or copied from or to it, is noted. Each spec, at its smallest widths, makes a forward pass in inference and
-a training step; then both as while a CUDA graph is recorded, of which layers ask torch.
+a training step, and reads one token more where it is causal; then all as while a CUDA graph is recorded.
 
 python fake_card.py SPEC ...    # prints {SPEC: {"forward": [...], "step": [...], "recorded forward": [...], ...}}
 """
@@ -63,8 +63,9 @@ def line(stack: traceback.StackSummary) -> str:
     return f"{'/'.join(ours[-1].filename.split('/')[-2:])}:{ours[-1].lineno}" if ours else "no line of Peirce"
 
 
-def held_up(name: str, step: bool) -> list[str]:
-    """What would hold up a GPU in a pass of a spec."""
+def held_up(name: str, what: str) -> list[str]:
+    """What would hold up a GPU in a `forward` pass of a spec, in a `step`, or to `advance` by a token."""
+    step = what == "step"
     model: Any = peirce.build(SPECS[name], seed=0).train(step)
     feeds = model.example_inputs()
 
@@ -73,7 +74,13 @@ def held_up(name: str, step: bool) -> list[str]:
 
     with FakeTensorMode(), Copies() as copies, torch.set_grad_enabled(step):
         try:
-            outputs = model._apply(empty)(**{name: empty(each) for name, each in feeds.items()})
+            there = {key: empty(each) for key, each in feeds.items()}
+            model._apply(empty)
+            if what == "advance":
+                _, cache = model.advance({"input_ids": there["input_ids"]}, {})
+                model.advance({"input_ids": there["input_ids"][:, :1]}, cache)
+                return copies.found
+            outputs = model(**there)
             if step:
                 torch.autograd.backward([each.sum() for each in outputs.values() if each.requires_grad])
         except Exception as error:
@@ -95,12 +102,13 @@ def main() -> None:
     found = {}
     with patch.object(nn.GRU, "forward", gru):
         for name in sys.argv[1:]:
-            found[name] = {what: held_up(name, what == "step") for what in ("forward", "step")}
+            passes = ("forward", "step", *["advance"] * (SPECS[name].scope.kind == "causal"))
+            found[name] = {what: held_up(name, what) for what in passes}
             with (
                 patch.object(torch.backends.cuda, "is_built", lambda: True),
                 patch.object(torch.cuda, "is_current_stream_capturing", lambda: True),
             ):
-                found[name] |= {f"recorded {what}": held_up(name, what == "step") for what in found[name]}
+                found[name] |= {f"recorded {what}": held_up(name, what) for what in passes}
     print(json.dumps(found))
 
 
