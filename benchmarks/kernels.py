@@ -3,7 +3,7 @@
 A row is a kernel, a dtype and a target: registers of a thread, shared memory of a program, and what spills from
 registers to memory. The compiler and the assembler are those of the package triton. Rows go to results/kernels.json.
 
-python benchmarks/kernels.py [--print]
+python benchmarks/kernels.py [--only TEXT] [--targets N ...]
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import importlib
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,53 +22,63 @@ from measuring import record
 
 from peirce.kernels.choice import accumulator
 
+# float16 is compiled as bfloat16 is, and float64 is for references: both for one target. Odd numbers of tokens change
+# nothing where a row of memory is a pair's channels.
 TARGETS = {80: "A100", 90: "H100", 120: "RTX 50"}
 DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.float64: "fp64"}
-MODULES = ("triton_trans",)
+MODULES = ("triton_trans", "triton_norm", "triton_pairs")
+INTEGERS = {"B", "N", "X", "A", "Y", "D", "H", "period"}
 ONES = {"ka", "vy", "ma"}
 """Strides that are 1 in the layouts that Peirce has, as the launcher finds out."""
-SUMMED = {"norms", "slopes"}
+REALS = {"rate", "epsilon"}
+SUMMED = {"norms", "slopes", "dweight", "dbias", "dw1", "db1", "dw2", "ds", "db"}
 """Pointers to what is kept in the precision of sums."""
+CONSTANTS = {
+    "MASKED": True,
+    "DROPS": True,
+    "WEIGHT": True,
+    "BIAS": True,
+    "PRECISION": "ieee",
+    "BD": 64,
+    "SPLITS": 128,
+}
+"""The most that a kernel does, for relations of 64 channels."""
 
 
-def launched(module: Any, dtype: torch.dtype) -> Iterator[tuple[Any, dict[str, str], dict[str, Any]]]:
-    """Each kernel of a module that is launched, the types of its arguments, and the values of its constants."""
-    for name, constants in module.LAUNCHED.items():
-        kernel = getattr(module, name)
-        types: dict[str, str] = {}
-        values = {
-            **module.BLOCKS[dtype.itemsize],
-            "MASKED": True,
-            "PRECISION": "ieee",
-            "SUM": accumulator(dtype),
-            **constants,
-        }
-        for parameter in kernel.params:
-            if parameter.is_constexpr:
-                types[parameter.name] = "constexpr"
-            elif parameter.name in ONES:
-                types[parameter.name], values[parameter.name] = "constexpr", 1
-            elif parameter.name == "mask":
-                types[parameter.name] = "*u8"
-            elif parameter.name in module.POINTERS:
-                kept = DTYPES[torch.float64 if dtype == torch.float64 else torch.float32]
-                types[parameter.name] = f"*{kept if parameter.name in SUMMED else DTYPES[dtype]}"
-            else:
-                types[parameter.name] = "fp32" if parameter.name == "epsilon" else "i32"
-        yield kernel, types, {key: value for key, value in values.items() if key in types}
+def arguments(kernel: Any, module: Any, dtype: torch.dtype) -> tuple[dict[str, str], dict[str, Any]]:
+    """The types of a kernel's arguments, and the values of those that are constants."""
+    types: dict[str, str] = {}
+    constants = {**CONSTANTS, **module.BLOCKS[dtype.itemsize], "SUM": accumulator(dtype)}
+    for parameter in kernel.params:
+        name = parameter.name
+        if parameter.is_constexpr:
+            types[name] = "constexpr"
+        elif name in ONES:
+            types[name], constants[name] = "constexpr", 1
+        elif name in REALS:
+            types[name] = "fp32"
+        elif name in INTEGERS or (len(name) == 2 and name[0] in "kvm" and name[1] in "dbxay"):
+            types[name] = "i32"
+        elif name in ("mask", "seed"):
+            types[name] = {"mask": "*u8", "seed": "*i64"}[name]
+        else:
+            kept = torch.float64 if dtype == torch.float64 else torch.float32
+            types[name] = f"*{DTYPES[kept if name in SUMMED else dtype]}"
+    return types, {name: value for name, value in constants.items() if name in types}
 
 
 def compiled(
     kernel: Any, types: dict[str, str], values: dict[str, Any], target: int, warps: int, even: bool
 ) -> dict[str, int]:
-    """Registers, shared memory and spilled bytes of a kernel; `even` says that sizes are multiples of 16."""
+    """Registers, shared memory and spills of a kernel; `even` says that numbers of tokens are multiples of 16."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.backends.nvidia.compiler import get_ptxas
 
-    known = ("*", "i") if even else ("*",)
     attributes = {
-        (i,): [["tt.divisibility", 16]] for i, kind in enumerate(types.values()) if kind[0] in known
+        (i,): [["tt.divisibility", 16]]
+        for i, (name, kind) in enumerate(types.items())
+        if kind[0] == "*" or name in ("D", "H") or (even and kind == "i32")
     }
     source = triton.compiler.ASTSource(kernel, types, values, attributes)
     made = triton.compile(source, GPUTarget("cuda", target, 32), {"num_warps": warps})
@@ -101,20 +110,27 @@ def compiled(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--print", action="store_true", help="print the rows and keep none")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="kernels whose names have it; none is kept"
+    )
+    parser.add_argument("--targets", nargs="+", type=int, default=list(TARGETS), help="compute capabilities")
     asked = parser.parse_args()
     rows = []
     for module in (importlib.import_module(f"peirce.kernels.{name}") for name in MODULES):
-        for dtype, name in DTYPES.items():
-            for kernel, types, values in launched(module, dtype):
-                for (target, card), even in product(TARGETS.items(), (True, False)):
-                    made = compiled(kernel, types, values, target, module.WARPS, even)
-                    sizes = "multiples of 16" if even else "odd"
-                    what = {"kernel": kernel.__name__, "dtype": name, "target": f"sm_{target}", "card": card}
-                    rows.append({**what, "sizes": sizes, **made})
-                    if asked.print:
-                        print(*rows[-1].values(), flush=True)
-    if not asked.print:
+        for (dtype, name), launched in product(DTYPES.items(), module.LAUNCHED):
+            if asked.only not in launched:
+                continue
+            kernel = getattr(module, launched)
+            types, values = arguments(kernel, module, dtype)
+            cases = [(target, True) for target in asked.targets if target == 90 or name in ("bf16", "fp32")]
+            cases += [(90, False)] * (name == "bf16" and module.__name__.endswith("trans"))
+            for target, even in cases:
+                made = compiled(kernel, types, values, target, module.WARPS, even)
+                tokens = "a multiple of 16" if even else "odd"
+                what = {"kernel": launched, "dtype": name, "target": f"sm_{target}", "card": TARGETS[target]}
+                rows.append({**what, "tokens": tokens, **made})
+                print(*rows[-1].values(), flush=True)
+    if not asked.only:
         record("kernels", rows)
 
 

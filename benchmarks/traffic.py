@@ -13,10 +13,13 @@ python benchmarks/traffic.py [SPEC ...] [--lengths N N] [--batch N] [--dtype NAM
 from __future__ import annotations
 
 import argparse
+import os
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -64,6 +67,29 @@ VIEWS = {
     ),
     *("lift_fresh", "empty", "empty_like", "new_empty", "empty_strided", "_reshape_alias"),
 }
+
+
+KERNELS = " with kernels"
+"""Behind the name of what is counted with kernels in Triton's language, each its inputs and outputs once."""
+
+
+def count_kernels() -> None:
+    """Register how many operations the kernels take, where triton is installed."""
+    if find_spec("triton") is None:
+        return
+    from peirce.kernels import triton_norm, triton_pairs, triton_trans  # noqa: F401  # they register operators
+
+    def trans(k: Tensor, v: Tensor, *others: Any, out_val: Any, factor: int = 2) -> int:
+        return factor * k.numel() * v.shape[-1]
+
+    def pairs(u: Tensor, w1: Tensor, *others: Any, out_val: Any, factor: int = 2) -> int:
+        hidden, width = w1.shape
+        return factor * u.numel() // u.shape[-1] * (hidden * width * 3 // 2 + u.shape[-1] ** 2)
+
+    ours = torch.ops.peirce
+    flop_registry[ours.trans], flop_registry[ours.pairs] = trans, pairs
+    flop_registry[ours.trans_backward] = partial(trans, factor=4)
+    flop_registry[ours.pairs_backward] = lambda dw, *rest, out_val: pairs(*rest, out_val=out_val, factor=4)
 
 
 class Traffic(TorchDispatchMode):
@@ -134,7 +160,10 @@ def rows_of(
     """A row for the pass in inference and one for a step."""
     for what in ("forward", "step"):
         model.train(what == "step")
-        with torch.no_grad(), floors(model) as floor:  # apart: an operator with a hook is not computed by a kernel
+        with (
+            torch.no_grad(),
+            floors(model) as floor,
+        ):  # apart: an operator with a hook is not computed by a kernel
             model(**feeds)
         traffic = counted(lambda: model(**feeds), what == "step", bool(asked.lines))
         if asked.lines:
@@ -165,7 +194,9 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=0, help="print so many lines that move most")
     asked = parser.parse_args()
     rows: list[dict[str, Any]] = []
+    count_kernels()
     for name, build in models(asked).items():
+        os.environ["PEIRCE_KERNELS"] = "on" if name.endswith(KERNELS) else "off"
         for length in asked.lengths:
             try:
                 model: Any = build()
@@ -203,6 +234,8 @@ def models(asked: argparse.Namespace) -> dict[str, Callable[[], nn.Module]]:
         found |= {
             f"layer of {name}": lambda letters=letters: layer(letters) for name, letters in layers.items()
         }
+        if find_spec("triton"):
+            found[f"layer of jmc.atp{KERNELS}"] = lambda: layer("jmc.atp")
     return found
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -46,17 +45,19 @@ def _reason_against(tensors: tuple[Tensor, ...], whole: int) -> str | None:
     if mode not in _MODES:
         raise InputError(f"PEIRCE_KERNELS is {mode!r}; it is one of {', '.join(_MODES)}")
     kind = sample.device.type
-    if mode == "off" or (mode == "auto" and (kind != "cuda" or not _is_measured(sample.device))):
+    if mode == "off" or (mode == "auto" and not _is_measured(sample)):
         return f"torch, since PEIRCE_KERNELS is {mode} and no measurement asks for a kernel here"
     if torch.compiler.is_exporting():
         return "torch, since exported graphs have no kernels"
-    if not _has_triton():
+    if find_spec("triton") is None:
         return "torch, since triton is not installed"
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     if kind not in ("cuda", "meta") and not (kind == "cpu" and interpreted):
         return f"torch, since kernels are not for {kind}"
     if kind == "cuda" and torch.cuda.get_device_capability(sample.device) < (8, 0):
         return "torch, since the card is older than compute capability 8.0"
+    if kind != "meta" and torch.is_autocast_enabled(kind):
+        return "torch, since autocast chooses the dtypes of products"
     dtypes = {each.dtype for each in tensors}
     taken = {torch.float64, torch.float32, torch.float16} | (set() if kind == "cpu" else {torch.bfloat16})
     if len(dtypes) > 1 or not dtypes <= taken:
@@ -68,14 +69,9 @@ def _reason_against(tensors: tuple[Tensor, ...], whole: int) -> str | None:
     return None
 
 
-@cache
-def _has_triton() -> bool:
-    return find_spec("triton") is not None
-
-
-@cache
-def _is_measured(device: torch.device) -> bool:
-    return torch.cuda.get_device_name(device) in MEASURED
+def _is_measured(sample: Tensor) -> bool:
+    """Whether a measurement on this card says that kernels win."""
+    return bool(MEASURED) and sample.is_cuda and torch.cuda.get_device_name(sample.device) in MEASURED
 
 
 def accumulator(dtype: torch.dtype) -> Any:

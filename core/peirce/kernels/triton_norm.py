@@ -20,8 +20,9 @@ from peirce.kernels.choice import accumulator
 WARPS = 4
 LAUNCHED = ("norm_forward", "norm_backward")
 """The kernels, for what compiles each without a card."""
-NUMBERS = {2: 4096, 4: 4096, 8: 2048}
-"""Numbers of a tile, by the bytes of one."""
+BLOCKS = {2: {"BR": 32}, 4: {"BR": 32}, 8: {"BR": 16}}
+"""Atoms of a tile of 64 channels by the bytes of a number, fewer where there are more channels: with these nothing spills
+on sm_90 (benchmarks/results/kernels.json)."""
 
 
 @triton.jit
@@ -92,7 +93,7 @@ def _launch(atoms: Tensor, mask: Tensor | None) -> tuple[tuple[int], tuple[int, 
     width = atoms.shape[-1]
     rows = atoms.numel() // width
     channels = triton.next_power_of_2(width)
-    block = max(1, NUMBERS[atoms.itemsize] // channels)
+    block = max(1, min(64, BLOCKS[atoms.itemsize]["BR"] * 64 // channels))
     period = rows if mask is None else mask.numel()
     constants = {"MASKED": mask is not None, "SUM": accumulator(atoms.dtype), "BR": block, "BD": channels}
     return (-(-rows // block),), (rows, period, width), constants

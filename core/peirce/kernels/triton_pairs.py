@@ -33,11 +33,12 @@ from peirce.kernels.triton_tiles import corner, draw_seed, kept
 
 BLOCKS = {
     2: {"BX": 8, "BY": 8, "BH": 32},
-    4: {"BX": 4, "BY": 8, "BH": 16},
+    4: {"BX": 4, "BY": 4, "BH": 16},
     8: {"BX": 4, "BY": 4, "BH": 16},
 }
-"""The sides of tiles by the bytes of a number: with these nothing spills on sm_90 (benchmarks/results/kernels.json)."""
-WARPS = 4
+"""The sides of tiles by the bytes of a number: with these nothing of 64 channels spills on sm_90, but for gradients in
+float64 (benchmarks/results/kernels.json)."""
+WARPS = 8
 LAUNCHED = ("pairs_forward", "pairs_backward", "pairs_weights_backward", "pairs_skip_backward")
 """The kernels, for what compiles each without a card."""
 SPLITS = 128
@@ -256,6 +257,7 @@ def _launch(
         "DROPS": seed is not None,
         "PRECISION": product_precision(u),
         "SUM": accumulator(u.dtype),
+        "num_warps": WARPS,
         "BD": max(16, triton.next_power_of_2(d)),
         **sides,
     }

@@ -31,7 +31,7 @@ BLOCKS = {
     8: {"BX": 16, "BA": 16, "BY": 32},
 }
 """The sides of tiles by the bytes of a number: with these nothing spills on sm_90 (benchmarks/results/kernels.json)."""
-WARPS = 4
+WARPS = 8
 LAUNCHED = ("trans_forward", "trans_slopes", "trans_values_backward", "trans_logits_backward")
 """The kernels, for what compiles each without a card."""
 
@@ -181,6 +181,7 @@ def _constants(k: Tensor, mask: Tensor | None, seed: Tensor | None, rate: float)
         "DROPS": seed is not None,
         "PRECISION": product_precision(k),
         "SUM": accumulator(k.dtype),
+        "num_warps": WARPS,
         **BLOCKS[k.itemsize],
     }
 

@@ -80,7 +80,8 @@ class Norms(nn.Module):
     @property
     def is_plain(self) -> bool:
         """Whether the norms are what an epsilon says and no more: they have neither weights nor hooks."""
-        return self.unary.weight is None and not any(
+        norms = self.unary, self.binary
+        return all(isinstance(norm, Norm) and norm.weight is None for norm in norms) and not any(
             module._forward_hooks or module._forward_pre_hooks for module in self.modules()
         )
 

@@ -269,3 +269,17 @@ def test_a_model_with_kernels_gives_what_it_gives_without(
     for name, each in expected.items():
         scale = max(1.0, float(each.abs().max()))
         torch.testing.assert_close(found[name] / scale, each / scale, rtol=0, atol=1e-4, msg=name)
+
+
+def test_a_compiled_layer_has_the_kernels_without_a_break(model: peirce.Model) -> None:
+    from peirce.algebra import Predicates
+
+    layer: Any = model.network.layers[0]
+    scope = Scope.padding(torch.tensor([[True] * 5, [True] * 3 + [False] * 2]))
+    atoms = torch.randn(2, 5, 24), torch.randn(2, 5, 5, 6)
+
+    def compute(unary: Tensor, binary: Tensor) -> Predicates:
+        return layer(Predicates(unary, binary), scope, ())[0]
+
+    compiled = torch.compile(compute, backend="eager", fullgraph=True, dynamic=True)
+    torch.testing.assert_close(compiled(*atoms), compute(*atoms))

@@ -68,6 +68,10 @@ _FORWARD = "unary = self.gate(state.unary).sigmoid() * self.content(state.unary)
 _WEIGHTS = "self.weights = nn.Parameter(torch.ones(dims.vocabulary, 1))"
 _GATED = "return embeddings * self.weights[tokens.rows(tokens.inputs["
 _LOSS = 'return model.loss("classification", model(input_ids=batch["input_ids"]), batch["labels"])'
+_GUARDED = """if split not in data:
+            raise TaskError(f"there is no split {split!r}; there are {', '.join(data)}")
+        ids, labels = data[split]
+        order"""
 _CROSS_ENTROPY = (
     'scores = model(input_ids=batch["input_ids"])["classification_logits"]\n'
     '        return torch.nn.functional.cross_entropy(scores, batch["labels"])'
@@ -459,12 +463,30 @@ FLAWS = (
         "task_metrics", "task", "counts what a model answers at padding",
         ("ids[::2, -1] = ids[::2, 0]", "ids[::2, -1] = 0"),
         ("(ids[:, -1] == ids[:, 0]).long()", "(ids == ids[:, :1]).long()"),
-        ('{"use": "classification"', '{"use": "token_classification"'),
+        ('heads": [{"use": "classification"', 'heads": [{"use": "token_classification"'),
         (_LOSS, _LOSS.replace('"classification"', '"token_classification"')),
         (
             'model(input_ids=ids.to(device))["classification_logits"].argmax(1)',
             'model(input_ids=ids, attention_mask=(ids > 0).long())["token_classification_logits"].argmax(2)',
         ),
+    ),
+    _flaw(
+        "task_reference", "task", "a label of another token",
+        ("return ids, (ids[:, -1] == ids[:, 0])", "return ids, (ids[:, -2] == ids[:, 0])"),
+    ),
+    _flaw("task_reference", "task", "twice the loss", (_LOSS, _LOSS.replace("return ", "return 2 * "))),
+    _flaw("task_reference", "task", "the share of what is wrong", ("(guesses == labels)", "(guesses != labels)")),
+    _flaw(
+        "task_reference", "task", "a vocabulary that is too large",
+        ('vocabulary": 1 + self.options.tokens,\n', 'vocabulary": 2 + self.options.tokens,\n'),
+    ),
+    _flaw(
+        "task_reference", "task", "a mode that is not given back",
+        ("        device = next", "        model.eval()\n        device = next"),
+    ),
+    _flaw(
+        "task_reference", "task", "a split by any name",
+        (_GUARDED, 'ids, labels = data.get(split, data["test"])\n        order'),
     ),
     _flaw("task_training", "task", "a loss without a gradient", (_LOSS, f"{_LOSS}.detach().requires_grad_()")),
     _flaw(
@@ -582,12 +604,13 @@ def test_a_failure_names_the_cause_and_the_line(
 
 
 @pytest.mark.parametrize(
-    "flaw", [each for each in FLAWS if each.source == "exporter"], ids=lambda flaw: flaw.about
-)
-def test_a_flaw_of_an_exporter_is_found_by_its_check_alone(flaw: Flaw, case_of: Callable[..., Case]) -> None:
+    "flaw", [each for each in FLAWS if each.source == "exporter" or each.check == "task_reference"],
+    ids=lambda flaw: flaw.about,
+)  # fmt: skip
+def test_a_flaw_of_a_whole_part_is_found_by_its_check_alone(flaw: Flaw, case_of: Callable[..., Case]) -> None:
     case, failed = case_of(flaw, flaw.changes), set()
     for check in CHECKS:
-        if check.name.startswith("export_"):
+        if check.name.startswith(("export_", "task_")) and flaw.part[0] in check.kinds and not check.slow:
             with suppress(NotApplicableError):
                 try:
                     check.run(case)

@@ -13,6 +13,7 @@ from peirce_testing.checks import (
     declared,
     exporters,
     inputs,
+    kernels,
     limits,
     losses,
     networks,
@@ -22,6 +23,7 @@ from peirce_testing.checks import (
     references,
     registered,
     state,
+    stated,
     symmetry,
     tasks,
     training,
@@ -32,8 +34,8 @@ from peirce_testing.checks import (
 def _find_checks() -> tuple[Check, ...]:
     """The suite's own checks and those that installed distributions add."""
     modules = [
-        declared, options, inputs, references, values, record, symmetry, limits, numerics, training, losses, state,
-        networks, tasks, exporters, registered,
+        declared, options, inputs, references, kernels, values, record, symmetry, limits, numerics, training, losses,
+        state, networks, tasks, stated, exporters, registered,
     ]  # fmt: skip
     for entry in announcements("peirce.checks"):
         try:

@@ -40,6 +40,9 @@ def new(
     architecture: Annotated[
         str, typer.Option("--architecture", metavar="NAME", help="The architecture of a new spec.")
     ] = "",
+    kernel: Annotated[
+        bool, typer.Option("--kernel", help="Write an operator with a kernel in Triton's language.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write a part that works, a distribution of parts, or a commented spec.
@@ -50,6 +53,9 @@ def new(
     check_known("kind", kind, _ALL)
     if architecture and kind != "spec":
         raise InputError(f"--architecture is for `peirce new spec`, and not for a {kind}; leave it out")
+    if kernel and kind not in ("operator", "fused-operator"):
+        raise InputError(f"--kernel is for `peirce new operator`, and not for a {kind}; leave it out")
+    kind = "fused-operator" if kernel else kind
     if kind == "spec":
         root, fresh, edited, steps = _spec(name, package, architecture)
     else:
