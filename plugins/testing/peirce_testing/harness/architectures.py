@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import torch
@@ -11,13 +12,14 @@ from torch import Tensor
 
 from peirce.algebra import Scope
 from peirce.compose import build
+from peirce.errors import PeirceError
 from peirce.model import Model
 from peirce.parts import Architecture, Dims
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_testing.examples import Slot, Tensors, View
 from peirce_testing.harness.base import Harness, name_outputs, slots
-from peirce_testing.tiny_models import build_random, fit_scope
+from peirce_testing.tiny_models import build_random, fit_scope, sizes_of
 
 
 @define
@@ -69,6 +71,18 @@ class ArchitectureHarness(Harness):
     def few(self, count: int) -> ArchitectureHarness:
         """The architecture in the first of its kinds of scope alone."""
         return evolve(self, specs=dict(list(self.specs.items())[:count]))
+
+    def widen(self) -> ArchitectureHarness:
+        """Of twice the width, if that can be varied alone: a norm of two numbers leaves little but their order."""
+        with suppress(PeirceError):
+            wide = {
+                f"model.dims.{name}": 2 * size
+                for name, size in sizes_of(self.part).items()
+                if name == "unary"
+            }
+            specs = {kind: fit_scope(spec.replace(wide), self.registry) for kind, spec in self.specs.items()}
+            return evolve(self, specs=specs)
+        return self
 
     def reads(self) -> tuple[Slot, ...]:
         """The inputs, but those that a view gives."""
