@@ -352,7 +352,8 @@ def _check_export(case: Case, to: str) -> None:
     model = build_random(spec, registry, dtype=torch.float32)
     folder, keeps = Path(mkdtemp(prefix="peirce-check-")), False
     try:
-        export(model, path=folder / f"model.{to}", to=to, registry=registry)
+        suffix = case.registry.get("exporters", to).suffix
+        export(model, path=folder / f"model{suffix}", to=to, registry=registry)
     except ExportError as error:
         if isinstance(error.__cause__, ModuleNotFoundError):
             raise NotRunError(f"not run: {error}") from error
