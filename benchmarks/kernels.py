@@ -3,7 +3,7 @@
 A row is a kernel, a dtype and a target: registers of a thread, shared memory of a program, and what spills from
 registers to memory. The compiler and the assembler are those of the package triton. Rows go to results/kernels.json.
 
-python benchmarks/kernels.py [--only TEXT] [--targets N ...]
+python benchmarks/kernels.py [--only TEXT] [--dtypes NAME ...] [--targets N ...]
 """
 
 from __future__ import annotations
@@ -113,12 +113,15 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", metavar="TEXT", help="kernels whose names have it; none is kept"
     )
+    parser.add_argument(
+        "--dtypes", nargs="+", default=list(DTYPES.values()), help="bf16 and others; of fewer, none is kept"
+    )
     parser.add_argument("--targets", nargs="+", type=int, default=list(TARGETS), help="compute capabilities")
     asked = parser.parse_args()
     rows = []
     for module in (importlib.import_module(f"peirce.kernels.{name}") for name in MODULES):
         for (dtype, name), launched in product(DTYPES.items(), module.LAUNCHED):
-            if asked.only not in launched:
+            if asked.only not in launched or name not in asked.dtypes:
                 continue
             kernel = getattr(module, launched)
             types, values = arguments(kernel, module, dtype)
@@ -130,7 +133,7 @@ def main() -> None:
                 what = {"kernel": launched, "dtype": name, "target": f"sm_{target}", "card": TARGETS[target]}
                 rows.append({**what, "tokens": tokens, **made})
                 print(*rows[-1].values(), flush=True)
-    if not asked.only:
+    if not asked.only and len(asked.dtypes) == len(DTYPES):
         record("kernels", rows)
 
 

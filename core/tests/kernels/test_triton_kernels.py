@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -283,3 +286,18 @@ def test_a_compiled_layer_has_the_kernels_without_a_break(model: peirce.Model) -
 
     compiled = torch.compile(compute, backend="eager", fullgraph=True, dynamic=True)
     torch.testing.assert_close(compiled(*atoms), compute(*atoms))
+
+
+def test_each_kernel_compiles_to_machine_code_for_three_cards() -> None:
+    script = Path(__file__).parents[3] / "benchmarks" / "kernels.py"
+    variables = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, "-P", str(script), "--dtypes", "bf16"]
+    variables["PYTHONPATH"] = str(script.parent)
+    done = subprocess.run(command, env=variables, check=True, capture_output=True, text=True)
+    rows = [line.split() for line in done.stdout.splitlines() if " sm_" in line]
+    assert {row[2] for row in rows} == {"sm_80", "sm_90", "sm_120"}
+    for row in rows:
+        *_, registers, _, spilled, size = row
+        assert 0 < int(registers) <= 255
+        assert int(size) > 0
+        assert spilled == "0" or row[2] != "sm_90", row
