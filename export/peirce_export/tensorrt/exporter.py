@@ -51,10 +51,6 @@ class TensorRTExporter(Exporter):
             InputError: a profile does not fit the signature.
         """
         path = check_place(path, "model.engine")
-        if path.suffix == ".onnx":
-            raise ExportError(
-                f"{path} would be opened as an ONNX file; name it {path.with_suffix('.engine').name}"
-            )
         found, options = backend(self.options.backend), self.options
         capabilities = self._capabilities(found, precision_of(model))
         self._check_backend(found)

@@ -52,7 +52,7 @@ def test_without_tensorrt_it_says_what_to_install(registry: Registry, tmp_path: 
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("model.onnx", {}, "would be opened as an ONNX file; name it model.engine"),
+        ("model.onnx", {}, "what exporter 'tensorrt' writes must end in .engine"),
         ("taken", {}, "taken is a directory or a device; name a file"),
         ("absent/model.engine", {}, "absent does not exist; create it"),
         ("model.engine", {"opset": 5}, "'opset' must be in (17, 18"),
