@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import host_gpu
 import numpy as np
 import torch
 import traffic
@@ -41,6 +42,7 @@ from peirce.registry import ready_specs
 from peirce.testing import Conformance
 from peirce_export.cases import Case, inputs
 from peirce_export.tensorrt.backends import is_installed
+from peirce_export.tensorrt.engine import _Device
 from peirce_testing.harness.base import modules
 
 ROWS = RESULTS / "gpu.jsonl"
@@ -104,7 +106,9 @@ class Card:
         try:
             self.wait()
         except RuntimeError:
-            sys.exit(f"the card is unusable in this process; python {shlex.join(sys.argv)} goes on after this row")
+            sys.exit(
+                f"the card is unusable in this process; python {shlex.join(sys.argv)} goes on after this row"
+            )
 
     def wait(self) -> None:
         """Wait until the card has computed everything; it raises once the card is unusable in this process."""
@@ -387,7 +391,24 @@ def onnx_runtime(card: Card, asked: argparse.Namespace) -> None:
 
 
 def engines(card: Card, asked: argparse.Namespace) -> None:
-    """Engines of small models, where a builder is: built, and held against torch in float64."""
+    """Peirce's face of the CUDA runtime; then engines of small models, where a builder is: errors and times.
+
+    Without a card, `host_gpu` computes in place of the driver.
+    """
+
+    def runtime() -> Row:
+        device, values = _Device(), np.arange(1 << 16, dtype=np.float32)
+        one, other = (device.allocate(values.nbytes) for _ in range(2))
+        kind = device._cuda.cudaMemcpyKind.cudaMemcpyDeviceToDevice
+        copy = partial(device.call, "cudaMemcpyAsync", other, one, values.nbytes, kind, device.stream)
+        graph, back = device.capture(copy), np.zeros_like(values)
+        device.upload(values, one)
+        device.call("cudaGraphLaunch", graph, device.stream)
+        device.download(other, back)
+        device.call("cudaStreamSynchronize", device.stream)
+        if not np.array_equal(values, back):
+            raise ArithmeticError("a recorded copy on the device gave other numbers")
+        return {"capability": device.capability}
 
     def engine(name: str, precision: str, backend: str) -> Row:
         model: Any = built(sized(name, "small"))
@@ -398,7 +419,7 @@ def engines(card: Card, asked: argparse.Namespace) -> None:
             "precision": precision,
         }
         if backend == "rtx":
-            held = (8, 9) if card.dry else torch.cuda.get_device_capability()
+            held = host_gpu.CAPABILITY if card.dry else torch.cuda.get_device_capability()
             how["compute_capability"] = ".".join(map(str, held))
         dims, most = model.signature.symbols, model.signature.largest
         how["profile"] = tuple(
@@ -408,16 +429,19 @@ def engines(card: Card, asked: argparse.Namespace) -> None:
             file, began = Path(folder) / "model.engine", time.monotonic()
             peirce.export(model, to="tensorrt", path=file, **how)
             row: Row = {"seconds": time.monotonic() - began}
-            if not card.dry:
-                line = max(peirce.verify(file, model).lines, key=lambda line: line.error / line.tolerance)
-                row |= {"error": line.error, "tolerance": line.tolerance}
-        return row
+            line = max(peirce.verify(file, model).lines, key=lambda line: line.error / line.tolerance)
+            row |= {"error": line.error, "tolerance": line.tolerance}
+            with peirce.Session(file, provider_options={"TensorRT": {"cuda_graphs": True}}) as session:
+                feeds = arrays(model, 3, 12)
+                return row | spread("ms", card.milliseconds(lambda: session.run(feeds)))
 
-    for backend in filter(is_installed, ("tensorrt", "rtx")):
-        for name, precision in product(asked.models, ("float32", "float16", "bfloat16")):
-            if name != PEER:
-                what = {"model": name, "way": backend, "precision": precision}
-                card.keep("engines", what, partial(engine, name, precision, backend))
+    with host_gpu.gpu() if card.dry else nullcontext():
+        card.keep("engines", {"what": "CUDA runtime"}, runtime)
+        for backend in filter(is_installed, ("tensorrt", "rtx")):
+            for name, precision in product(asked.models, ("float32", "float16", "bfloat16")):
+                if name != PEER:
+                    what = {"model": name, "way": backend, "precision": precision}
+                    card.keep("engines", what, partial(engine, name, precision, backend))
 
 
 STEPS: Mapping[str, tuple[float, Callable[[Card, argparse.Namespace], None]]] = {

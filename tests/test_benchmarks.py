@@ -108,12 +108,11 @@ def test_minutes_on_a_card_go_on_from_the_rows_that_are_there(tmp_path: Path) ->
         "length": 8,
     }
     rows.write_text(json.dumps(kept) + '\n{"step": "times", "mod')  # and a process died within a row
-    found = rehearse(
-        rows, "--steps", "facts", "parity", "times", "--models", "bert-base", "--specs", "bert-base"
-    )
+    steps = ("facts", "parity", "times", "engines")
+    found = rehearse(rows, "--steps", *steps, "--models", "bert-base", "--specs", "bert-base")
     assert found[0] == kept
-    steps = [row["step"] for row in found]
-    assert (steps.count("facts"), steps.count("parity"), steps.count("times")) == (5, 1, 6)
+    assert [sum(row["step"] == step for row in found) for step in steps[:3]] == [5, 1, 6]
+    assert [row["capability"] for row in found if row.get("what") == "CUDA runtime"] == ["8.9"]
     assert not [row for row in found if row.get("note")]
     (errors,) = [row for row in found if row["step"] == "parity"]
     assert max(errors["float32"], errors["gradients"]) < 1e-5 < errors["bfloat16"] < 0.05
