@@ -291,7 +291,7 @@ def _kept(node: ast.AST) -> bool:
         ):
             return True
         case ast.FunctionDef(name=name):
-            return name in KEPT_METHODS or name.startswith("plain_")
+            return name in KEPT_METHODS or name.lstrip("_").startswith("plain_")
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return name in KEPT_NAMES
         case ast.If(body=body, orelse=[]):

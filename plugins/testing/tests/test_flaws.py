@@ -340,6 +340,11 @@ FLAWS = (
         ("weights = its_scope.softmax(logits)", "weights = logits + 1"),
     ),
     _flaw(
+        "scopes", "architecture", "tells heads the places with padding",
+        ("words()), tokens", "words()), replace(tokens, index=torch.arange(tokens.length)[None])"),
+        ("from typing import Literal", "from dataclasses import replace\nfrom typing import Literal"),
+    ),
+    _flaw(
         "places", "architecture", "word embeddings that no augmenter changes",
         ("scope, self.input.words())", "scope, torch.zeros_like(self.input.words()))"),
     ),

@@ -23,7 +23,7 @@ from peirce_testing.options import choices, few_values, given_fields, kinds_of, 
 
 COMMAND = ("model", "output", "to", "settings", "set", "json", "help")
 """The options of `peirce export` itself."""
-MACHINE = tuple(Path(module.__file__).parent for module in (torch, peirce))
+MACHINE = tuple(Path(file).parent for file in (torch.__file__, peirce.__file__) if file)
 """Folders of this machine, by which what a file says of the machine that wrote it is known."""
 
 

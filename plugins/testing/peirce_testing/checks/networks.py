@@ -73,12 +73,17 @@ def scopes(harness: ArchitectureHarness) -> None:
 
 
 def _check_given_scope(harness: ArchitectureHarness, model: Model, view: View) -> None:
-    """Check that heads get the scope that the spec gives."""
+    """Check that heads get the scope that the spec gives, and where each token stands among the real ones."""
     with torch.no_grad():
-        scope = model.network(harness.inputs(model, harness.draw(view), view))[0].scope
+        encoded, tokens = model.network(harness.inputs(model, harness.draw(view), view))
+    scope = encoded.scope
     given = torch.ones_like(view.allowed()) if scope.pairs is None else scope.pairs
     if model.network.rows == "length" and not torch.equal(given.expand_as(view.allowed()), view.allowed()):
         raise BrokenError(f"in a {view.kind} scope, heads do not get the scope that the spec gives")
+    if model.network.rows == "length" and view.real is not None:
+        stands, given = view.real.long().cumsum(1) - 1, tokens.index.expand(view.batch, -1)
+        what = "the places of tokens that heads get, padding not counted,"
+        assert_equal(given[view.real], stands[view.real], f"in a {view.kind} scope, {what}")
 
 
 def _related(kind: str) -> View:
