@@ -99,7 +99,7 @@ class Card:
             row["note"] = sentence(error) or repr(error)[:300]
         self.done.add(about(row))
         with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row | self.origin, default=str) + "\n")
+            file.write(json.dumps(dict.fromkeys(ABOUT) | row | self.origin, default=str) + "\n")
         shown = (f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
         print("  ".join(shown), flush=True)
         gc.collect()

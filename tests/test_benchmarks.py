@@ -97,7 +97,9 @@ def rehearse(rows: Path, *options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in rows.read_text().splitlines() if line.endswith("}")]
 
 
-def test_minutes_on_a_card_go_on_from_the_rows_that_are_there(tmp_path: Path) -> None:
+def test_minutes_on_a_card_go_on_from_the_rows_that_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = tmp_path / "gpu.jsonl"
     kept = {
         "step": "times",
@@ -117,6 +119,16 @@ def test_minutes_on_a_card_go_on_from_the_rows_that_are_there(tmp_path: Path) ->
     (errors,) = [row for row in found if row["step"] == "parity"]
     assert max(errors["float32"], errors["gradients"]) < 1e-5 < errors["bfloat16"] < 0.05
     assert all(row["floor GB"] > 0 and row["ms"] > 0 for row in found[1:] if row["step"] == "times")
+    rows.write_text(rows.read_text().split("\n", 2)[2])  # without what no run has written
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    tables = importlib.import_module("tables")
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    pages = [(ROOT / page).read_text() for page in ("docs/results/speed.md", "export/docs/exports.md")]
+    hows = [
+        each["how"] for page in pages for each in tables.TABLE.finditer(page) if "gpu.jsonl" in each["how"]
+    ]
+    lines = [len(tables.made(how).splitlines()) - 2 for how in hows]
+    assert sorted(lines, reverse=True)[:3] == [5, 1, 0]  # times, parity, and what this did not measure
 
 
 @pytest.mark.thorough
