@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
+import onnx_ir as ir
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto
 from small_specs import TRANSFORMER
@@ -15,6 +18,7 @@ from peirce.errors import ExportError
 from peirce.model import Model
 from peirce_export import verification
 from peirce_export.failures import ValueMismatch
+from peirce_export.onnx.quantising import quantise
 from peirce_export.onnx.session import OnnxFile
 
 EIGHT_BITS = {TensorProto.INT8, TensorProto.UINT8}
@@ -84,3 +88,25 @@ def test_it_is_refused_where_it_breaks_the_answers(
 def test_options_that_cannot_be(options: dict[str, Any], message: str, model: Model, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match=message):
         peirce.export(model, path=tmp_path / "model.onnx", **options)
+
+
+def test_an_embedding_that_a_product_shares_stays_as_it_is(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = onnx.numpy_helper.from_array(rng.normal(size=(11, 4)).astype(np.float32), "table")
+    value, graph = onnx.helper.make_tensor_value_info, onnx.helper.make_graph
+    nodes = [
+        onnx.helper.make_node("Gather", ["table", "ids"], ["words"], "words"),
+        onnx.helper.make_node("Gemm", ["words", "table"], ["scores"], "scores", transB=1),
+    ]
+    ids, scores = value("ids", TensorProto.INT64, ["n"]), value("scores", TensorProto.FLOAT, ["n", 11])
+    given = onnx.helper.make_model(
+        graph(nodes, "shared", [ids], [scores], [table]),
+        opset_imports=[onnx.helper.make_opsetid("", 20)],
+        ir_version=10,
+    )
+    found = ir.to_proto(quantise(ir.from_proto(given), "dynamic"))
+    feeds = {"ids": np.arange(11)}
+    expected, rounded = (
+        ort.InferenceSession(each.SerializeToString()).run(None, feeds)[0] for each in (given, found)
+    )
+    assert np.abs(rounded - expected).max() < 0.1 * np.abs(expected).max()

@@ -20,7 +20,6 @@ from peirce.networks import unary_output
 from peirce.parts import (
     Architecture,
     Augmenter,
-    Dims,
     Encoded,
     Place,
     PlainScope,
@@ -29,6 +28,7 @@ from peirce.parts import (
     Tokens,
     without_autocast,
 )
+from peirce.parts import Dims as Sizes
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, LITERAL_INPUTS, VARIABLES, Executor
 
 Numbers: TypeAlias = NDArray[np.float64]
@@ -289,7 +289,7 @@ class QuerySystem(Executor, Architecture):
         return {"atom_sources": sources, "atom_targets": targets}
 
     def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Sizes
     ) -> Mapping[str, Any] | None:
         """What stands at the tail of each literal."""
         inputs = (given[name] for name in ("input_ids", *LITERAL_INPUTS))
