@@ -75,6 +75,11 @@ TABLES = {
         "accuracy logic-arguments.csv",
         "Arguments judged right, %, by test",
     ),
+    "upgrade/rules": (
+        "plugins/papers/upgrade.md",
+        "accuracy upgrade-rules.csv",
+        "Conclusions judged right, %, by the rules in a row that lead to them",
+    ),
     "folio": (
         "plugins/text/reasoning.md",
         "accuracy folio.csv",
