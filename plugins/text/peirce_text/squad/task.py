@@ -216,7 +216,8 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
         path = Path(options.folder) / f"{'train' if split == 'train' else 'dev'}-v2.0.json"
         paragraphs = json.loads(path.read_text(encoding="utf-8"))["data"][0]["paragraphs"]
         for number, (text, one) in enumerate((p["context"], qa) for p in paragraphs for qa in p["qas"]):
-            whole, query = tokenizer.encode(text, length=_ALL), tokenizer.pieces(one["question"])[: options.query_length]
+            whole, query = tokenizer.encode(text, length=_ALL), tokenizer.pieces(one["question"])
+            query = query[: options.query_length]
             ids, offsets = whole.ids[1:-1], whole.offsets[1:-1]
             room, start = options.length - len(query) - 3, 0
             spans = [(a["answer_start"], a["answer_start"] + len(a["text"])) for a in one["answers"]]
@@ -276,7 +277,7 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
         judged = []
         for number in range(every[-1][0]["question"] + 1):
             own = [(row, each["span_logits"]) for row, each in every if row["question"] == number]
-            around = {}
+            around: dict[int, tuple[float, int]] = {}
             for place, (row, _) in enumerate(own):
                 for i in row["tokens"]:
                     edge = min(i - row["tokens"][0], row["tokens"][-1] - i) + 0.01 * len(row["tokens"])
@@ -285,7 +286,7 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
             for place, (row, scores) in enumerate(own):
                 begin = row["token_type_ids"].index(1) - row["start"]
                 firsts, lasts = (
-                    sorted(row["tokens"], key=lambda i, k=end, b=begin, s=scores: -s[b + i][k])[: self.options.n_best]
+                    [i for _, i in sorted((-scores[begin + i][end], i) for i in row["tokens"])][: self.options.n_best]
                     for end in (0, 1)
                 )
                 spans += [

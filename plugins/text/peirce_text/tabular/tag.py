@@ -155,11 +155,11 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         if not any(name.startswith("B-") for name in data.classes):
             f1 = [plain_f1([a == k for a, _ in words], [b == k for _, b in words]) for k in range(len(data.classes))]
             return {"accuracy": accuracy, "macro_f1": plain_mean(f1)}
-        hits, spans, place = [0, 0, 0], (set[Any](), set[Any]()), 0
+        hits, place = [0, 0, 0], 0
         for row in self.plain_rows(split):
             some, place = words[place : place + len(row["tags"])], place + len(row["tags"])
-            spans = tuple(plain_spans([data.classes[pair[k]] for pair in some]) for k in (0, 1))
-            hits = [a + b for a, b in zip(hits, map(len, (spans[0] & spans[1], *spans)), strict=True)]
+            one, other = (plain_spans([data.classes[pair[k]] for pair in some]) for k in (0, 1))
+            hits = [a + b for a, b in zip(hits, map(len, (one & other, one, other)), strict=True)]
         return {
             "accuracy": accuracy,
             "span_f1": 2 * hits[0] / max(1, hits[1] + hits[2]),

@@ -100,10 +100,12 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
 
     @classmethod
     def example_cases(cls, folder: Path) -> list[Mapping[str, Any]]:
-        """One template, two labels with one word, and every metric of classes."""
+        """One template, two labels with one word, labels between spaces, and every metric of classes."""
+        rows = [f"{sentence(i)}\t {i // 4 % 2} \n" for i in range(6)]
+        (folder / "spaces.tsv").write_text("sentence\tlabel\n" + "".join(rows), encoding="utf-8")
         return [
             {"templates": ("Was it [MASK] ? {sentence}",), "words": {"1": "bad", "0": "good", "2": "bad"},
-             "metrics": ("accuracy", "f1", "matthews"), "train_data": ""},
+             "metrics": ("accuracy", "f1", "matthews"), "train_data": "", "data": str(folder / "spaces.tsv")},
         ]  # fmt: skip
 
     def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]] | None:
@@ -124,7 +126,7 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
                     return None
                 found.append({
                     "input_ids": ids, "attention_mask": [True] * len(ids), "token_type_ids": [0] * len(ids),
-                    "mask": 1 + len(parts[0]), "labels": words.index(options.words[row["label"]]),
+                    "mask": 1 + len(parts[0]), "labels": words.index(options.words[row["label"].strip()]),
                 })  # fmt: skip
         return found
 
@@ -165,7 +167,7 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
         count = len(rows) // len(self.options.templates)
         each = [shares[start : start + count] for start in range(0, len(rows), count)]
         mean = [[plain_mean(some) for some in zip(*one, strict=True)] for one in zip(*each, strict=True)]
-        right, found = [row["labels"] for row in rows[:count]], {}
+        right, found = [row["labels"] for row in rows[:count]], dict[str, float]()
         for name, some in {
             "": mean,
             **({f"template_{i}/": one for i, one in enumerate(each, 1)} if len(each) > 1 else {}),
