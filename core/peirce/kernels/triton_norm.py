@@ -113,7 +113,8 @@ def _norm(
     grid, sizes, constants = _launch(atoms, mask)
     given = [atoms if each is None else each for each in (weight, bias)]
     affine = {"WEIGHT": weight is not None, "BIAS": bias is not None}
-    norm_forward[grid](atoms, *given, _bytes(mask, atoms), normal, *sizes, epsilon, **affine, **constants)
+    with torch.cuda.device_of(atoms):
+        norm_forward[grid](atoms, *given, _bytes(mask, atoms), normal, *sizes, epsilon, **affine, **constants)
     return normal
 
 
@@ -132,10 +133,11 @@ def _norm_backward(
     grid, sizes, constants = _launch(atoms, mask)
     exact = torch.float64 if atoms.dtype == torch.float64 else torch.float32
     parts = [atoms.new_empty(0 if weight is None else grid[0], sizes[2], dtype=exact) for _ in range(2)]
-    norm_backward[grid](
-        atoms, atoms if weight is None else weight, _bytes(mask, atoms), grads, found, *parts, *sizes, epsilon,
-        WEIGHT=weight is not None, **constants,
-    )  # fmt: skip
+    with torch.cuda.device_of(atoms):
+        norm_backward[grid](
+            atoms, atoms if weight is None else weight, _bytes(mask, atoms), grads, found, *parts, *sizes, epsilon,
+            WEIGHT=weight is not None, **constants,
+        )  # fmt: skip
     kind = atoms.dtype if weight is None else weight.dtype
     return found, parts[0].sum(0).to(kind), parts[1].sum(0).to(kind)
 

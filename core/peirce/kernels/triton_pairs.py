@@ -291,9 +291,10 @@ def _pairs(
     weights = [each.contiguous() for each in (w1, b1, w2, b2, s, b)]
     found = torch.empty_like(u)
     tiles, sizes, constants = _launch(u, mask, len(b1), seed)
-    pairs_forward[(tiles,)](
-        u, _or(mask, u), *weights, _or(seed, u), found, *sizes, epsilon, rate, **constants
-    )
+    with torch.cuda.device_of(u):
+        pairs_forward[(tiles,)](
+            u, _or(mask, u), *weights, _or(seed, u), found, *sizes, epsilon, rate, **constants
+        )
     return found
 
 
@@ -321,7 +322,6 @@ def _pairs_backward(
     given, drawn, du = _or(mask, u), _or(seed, u), torch.empty_like(u)
     tiles, sizes, constants = _launch(u, mask, len(b1), seed)
     numbers = epsilon, rate
-    pairs_backward[(tiles,)](u, given, w1, b1, w2, s, drawn, dw, du, *sizes, *numbers, **constants)
     exact = torch.float64 if u.dtype == torch.float64 else torch.float32
     splits = min(SPLITS, tiles)
     dw1, db1, dw2, ds, db = (
@@ -329,13 +329,29 @@ def _pairs_backward(
         for shape in (w1.shape, b1.shape, w2.shape, s.shape, s.shape[:1])
     )
     parts = -(-len(b1) // constants["BH"])
-    pairs_weights_backward[splits, parts](
-        u, given, w1, b1, w2, drawn, dw, dw1, db1, dw2, len(u), *sizes, *numbers, SPLITS=splits, **constants
-    )
-    del constants["BH"]
-    pairs_skip_backward[(splits,)](
-        u, given, drawn, dw, ds, db, len(u), *sizes[:4], *numbers, SPLITS=splits, **constants
-    )
+    with torch.cuda.device_of(u):
+        pairs_backward[(tiles,)](u, given, w1, b1, w2, s, drawn, dw, du, *sizes, *numbers, **constants)
+        pairs_weights_backward[splits, parts](
+            u,
+            given,
+            w1,
+            b1,
+            w2,
+            drawn,
+            dw,
+            dw1,
+            db1,
+            dw2,
+            len(u),
+            *sizes,
+            *numbers,
+            SPLITS=splits,
+            **constants,
+        )
+        del constants["BH"]
+        pairs_skip_backward[(splits,)](
+            u, given, drawn, dw, ds, db, len(u), *sizes[:4], *numbers, SPLITS=splits, **constants
+        )
     w1g, b1g, w2g, sg, bg = (each.sum(0).to(w1.dtype) for each in (dw1, db1, dw2, ds, db))
     return du, w1g, b1g, w2g, sg, bg
 

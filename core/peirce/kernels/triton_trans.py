@@ -200,21 +200,22 @@ def _trans(
     b, x, a, y = _shape(k, v)
     u, norms = _allocate(k, v)
     given, strides = _masked(k, mask)
-    trans_forward[_grid(k, x, "BX", y, "BY")](
-        k,
-        v,
-        given,
-        u,
-        norms,
-        b,
-        x,
-        a,
-        y,
-        *k.stride(),
-        *v.stride(),
-        *strides,
-        **_constants(k, mask, seed, rate),
-    )
+    with torch.cuda.device_of(k):
+        trans_forward[_grid(k, x, "BX", y, "BY")](
+            k,
+            v,
+            given,
+            u,
+            norms,
+            b,
+            x,
+            a,
+            y,
+            *k.stride(),
+            *v.stride(),
+            *strides,
+            **_constants(k, mask, seed, rate),
+        )
     return u, norms
 
 
@@ -245,15 +246,16 @@ def _trans_backward(
     slopes, constants = torch.empty_like(norms), _constants(k, mask, seed, rate)
     dk, dv = k.new_empty(k.shape), v.new_empty(v.shape)
     sides = {side: constants[side] for side in ("BX", "BY")}
-    trans_slopes[(-(-norms.numel() // sides["BX"]),)](
-        du, u, slopes, norms.numel(), y, SUM=constants["SUM"], **sides
-    )
-    trans_logits_backward[_grid(k, x, "BX", a, "BA")](
-        k, v, given, du, norms, slopes, dk, b, x, a, y, *k.stride(), *v.stride(), *strides, **constants
-    )
-    trans_values_backward[_grid(k, a, "BA", y, "BY")](
-        k, given, du, norms, dv, b, x, a, y, *k.stride(), *strides, **constants
-    )
+    with torch.cuda.device_of(k):
+        trans_slopes[(-(-norms.numel() // sides["BX"]),)](
+            du, u, slopes, norms.numel(), y, SUM=constants["SUM"], **sides
+        )
+        trans_logits_backward[_grid(k, x, "BX", a, "BA")](
+            k, v, given, du, norms, slopes, dk, b, x, a, y, *k.stride(), *v.stride(), *strides, **constants
+        )
+        trans_values_backward[_grid(k, a, "BA", y, "BY")](
+            k, given, du, norms, dv, b, x, a, y, *k.stride(), *strides, **constants
+        )
     return dk, dv
 
 

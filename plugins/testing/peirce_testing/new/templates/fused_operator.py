@@ -40,7 +40,8 @@ def multiply(one: Tensor, other: Tensor) -> Tensor:
     """The product of two tensors of one shape, number by number."""
     one, other = one.contiguous(), other.contiguous()
     product = torch.empty_like(one)
-    _multiply[(-(-one.numel() // BLOCK),)](one, other, product, one.numel(), BLOCK=BLOCK)
+    with torch.cuda.device_of(one):
+        _multiply[(-(-one.numel() // BLOCK),)](one, other, product, one.numel(), BLOCK=BLOCK)
     return product
 
 
