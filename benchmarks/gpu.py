@@ -1,10 +1,11 @@
 """Ten minutes of one card, the most valuable first; each row is kept as it comes.
 
-A step ends when its seconds are over. Rows are lines of JSON; the same command goes on from them, so that a run which
-dies loses nothing, and `--fresh` begins anew. After an error that leaves the card unusable the process ends, and says
-how to go on. Errors are relative to float64 on the CPU, as norms. Times are medians, by the card's own clock, of passes
-whose inputs lie on the card; `floor GB` is what each operator must read and write once, as `traffic.py` counts it, in
-the precision. `--dry-run` goes the same way on the CPU, at small sizes and into a file of no account.
+A step ends when its seconds are over, of which a rehearsal has a fifth. Rows are lines of JSON; the same command goes
+on from them, so that a run which dies loses nothing, and `--fresh` begins anew. After an error that leaves the card
+unusable the process ends, and says how to go on. Errors are relative to float64 on the CPU, as norms. Times are
+medians, by the card's own clock, of passes whose inputs lie on the card; `floor GB` is what each operator must read and
+write once, as `traffic.py` counts it, in the precision. `--dry-run` rehearses it on the CPU, at small sizes, and keeps
+nothing unless --rows names a file.
 
 python benchmarks/gpu.py [--steps NAME ...] [--seconds N] [--rows FILE] [--fresh] [--dry-run]
 """
@@ -43,6 +44,7 @@ from peirce.testing import Conformance
 from peirce_export.cases import Case, inputs
 from peirce_export.tensorrt.backends import is_installed
 from peirce_export.tensorrt.engine import _Device
+from peirce_testing.checks.numerics import _views
 from peirce_testing.harness.base import modules
 
 ROWS = RESULTS / "gpu.jsonl"
@@ -147,7 +149,7 @@ class Card:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--steps", nargs="+", choices=list(STEPS), default=list(STEPS), metavar="NAME")
-    parser.add_argument("--seconds", type=float, default=sum(seconds for seconds, _ in STEPS.values()))
+    parser.add_argument("--seconds", type=float, help="of all steps, which have their shares of it")
     parser.add_argument(
         "--specs", nargs="+", default=sorted(ready_specs()), metavar="SPEC", help="of `parity`"
     )
@@ -164,11 +166,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if asked.dry_run and asked.rows == ROWS:
             asked.rows = Path(folder) / ROWS.name
-        card, begun = Card(asked), time.monotonic()
+        card = Card(asked)
+        share = 0.2 if card.dry else 1.0
+        if asked.seconds:
+            share = asked.seconds / sum(STEPS[name][0] for name in asked.steps)
         torch.manual_seed(0)
         for name in asked.steps:
             seconds, step = STEPS[name]
-            card.ends = min(time.monotonic() + seconds, begun + asked.seconds)
+            card.ends = time.monotonic() + share * seconds
             try:
                 step(card, asked)
             except NoTimeError:
@@ -244,7 +249,7 @@ def parts(card: Card, asked: argparse.Namespace) -> None:
         worst = dict.fromkeys((*PRECISIONS, "gradients"), 0.0)
 
         def compare(harness: Any) -> None:
-            for view in suite_views(harness)[:2]:
+            for view in _views(harness)[:2]:
                 drawn = harness.draw(view)
                 expected, gradients = part_outcome(harness, drawn, view, torch.float64, "cpu")
                 for precision in PRECISIONS:
@@ -583,13 +588,6 @@ def error(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
 def finite(values: Tensor) -> Tensor:
     """The values, with zeros for those of masks."""
     return torch.where(values.isfinite(), values, 0)
-
-
-def suite_views(harness: Any) -> list[Any]:
-    """The views that the suite moves to another device: unpadded and padded."""
-    from peirce_testing.checks.numerics import _views
-
-    return _views(harness)
 
 
 @contextmanager

@@ -90,7 +90,8 @@ def test_what_became_slower_by_more_than_the_spread_is_marked(tmp_path: Path) ->
 
 def rehearse(rows: Path, *options: str) -> list[dict[str, Any]]:
     """The rows of a rehearsal of the minutes on a card, after those that are there."""
-    command = [sys.executable, str(BENCHMARKS / "gpu.py"), "--dry-run", "--rows", str(rows), *options]
+    command = [sys.executable, str(BENCHMARKS / "gpu.py"), "--dry-run", "--seconds", "900"]
+    command += ["--rows", str(rows), *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "failed" not in done.stdout
