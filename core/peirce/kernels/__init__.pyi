@@ -5,8 +5,6 @@ from .blocks import portions as portions
 from .blocks import product_by_channel as product_by_channel
 from .blocks import uses_blocks as uses_blocks
 from .blocks import uses_blocks_in_training as uses_blocks_in_training
-from .choice import accumulator as accumulator
-from .choice import product_precision as product_precision
 from .choice import uses_kernel as uses_kernel
 from .fused import fused_norm as fused_norm
 from .fused import fused_pairs as fused_pairs
