@@ -148,7 +148,7 @@ class Glue(TextClasses[GlueOptions]):
 
     def reference_loss(
         self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float | None:
+    ) -> float:
         """The cross-entropy, or the mean square of how far numbers are off."""
         if self.options.task != "stsb":
             return super().reference_loss(rows, outputs)

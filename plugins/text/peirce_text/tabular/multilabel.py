@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ class MultiLabel(TextTable[MultiLabelOptions]):
         """The mean of -ln of the probability that each label is there, or is not."""
         both = zip(rows, self.plain_scores(outputs), strict=True)
         pairs = [pair for row, scores in both for pair in zip(row["labels"], scores, strict=True)]
-        return plain_mean([-np.log(plain_sigmoid(score if label else -score)) for label, score in pairs])
+        return plain_mean([-math.log(plain_sigmoid(score if label else -score)) for label, score in pairs])
 
     def reference_metrics(
         self,
