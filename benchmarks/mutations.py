@@ -1,8 +1,9 @@
 """Mutants of a part's source: the same code but for one slip, of the kinds that authors make with tensors.
 
-What is changed is what a part computes and what it declares of tensors and sizes. Texts, also those that only show how
-far a part is, names, annotations, options and their defaults, guards that only raise or, as `check`, only say why a part is refused, and the references that the
-suite holds a part to, with their functions `plain_...`, stay as they are.
+What is changed is what a part computes and what it declares of tensors and sizes. Texts, also those that are printed or
+only show how far a part is, names, annotations, options and their defaults, small data, guards that only raise or, as
+`check`, only say why a part is refused, and the references that the suite holds a part to, with their functions
+`plain_...`, stay as they are.
 """
 
 from __future__ import annotations

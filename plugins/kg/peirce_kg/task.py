@@ -178,7 +178,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         return {"graph": str(folder), **few}
 
     def reference(self, data: KgQaData, split: str) -> list[dict[str, Any]] | None:
-        """Each query as its vocabulary writes it, with its answers, which share the label; drawn ones are not stated."""
+        """Each query as its vocabulary writes it, with its answers, which share the label; none of what is drawn."""
         options = self.options
         if options.labels == "one" or (split == "train" and options.balance):
             return None
@@ -190,7 +190,9 @@ class KgQa(Task[KgQaOptions, KgQaData]):
             for i in range(len(queries)):
                 answers = set(queries.answers[_split(split)].select(np.array([i])).entities.tolist())
                 labels = [(e in answers) / len(answers) for e in range(data.graph.entities)]
-                found.append({**{name: values[i].tolist() for name, values in inputs.items()}, "labels": labels})
+                found.append(
+                    {**{name: values[i].tolist() for name, values in inputs.items()}, "labels": labels}
+                )
         return found
 
     def reference_settings(self, data: KgQaData) -> Mapping[str, Any]:

@@ -130,8 +130,13 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         if options.form == "text" or options.nodes == "drawn":
             return None
         place = Path(options.test or Path(options.data) / "test_k4_b1.jsonl")
-        read = list(map(json.loads, (place if split == "test" else Path(options.data) / "train.jsonl").open()))
-        every = [*map(json.loads, (Path(options.data) / "train.jsonl").open()), *map(json.loads, place.open())]
+        read = list(
+            map(json.loads, (place if split == "test" else Path(options.data) / "train.jsonl").open())
+        )
+        every = [
+            *map(json.loads, (Path(options.data) / "train.jsonl").open()),
+            *map(json.loads, place.open()),
+        ]
         if not options.taught and not options.steps:
             known = sorted({name for each in every for name in (*each["labels"], each["answer"])})
         else:
@@ -142,7 +147,10 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
             edges = tuple(map(tuple, each["edges"]))
             key = edges, tuple(each["labels"]), tuple(each["query"])
             share = zlib.crc32(repr(key).encode()) % 10_000 / 10_000
-            if split != "test" and ((share < options.valid) != (split == "valid") or each["k"] not in (options.steps or [each["k"]])):
+            aside = (share < options.valid) != (split == "valid") or bool(
+                options.steps and each["k"] not in options.steps
+            )
+            if split != "test" and aside:
                 continue
             if options.hub:
                 hub = 1 + max(map(max, edges))
@@ -183,18 +191,26 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         loss = plain_cross_entropy(asked, [row["labels"] for row in rows])
         for row, each in zip(rows, scores, strict=True) if "also" in rows[0] else ():
             nodes = range(len(each))
-            further = [plain_cross_entropy([each[x][y]], [row["also"][x][y]]) for x in nodes for y in nodes if row["also"][x][y] >= 0]
+            further = [
+                plain_cross_entropy([each[x][y]], [row["also"][x][y]])
+                for x in nodes for y in nodes if row["also"][x][y] >= 0
+            ]  # fmt: skip
             open_pairs = [
                 -sum(map(math.log, plain_softmax(each[x][y]))) / len(each[x][y]) - math.log(len(each[x][y]))
                 for x in nodes for y in nodes
-                if x != y and [x, y] != row["query"] and row["also"][x][y] < 0 and row["edge_ids"][x][y] == len(each[x][y])
+                if x != y and [x, y] != row["query"] and row["also"][x][y] < 0
+                and row["edge_ids"][x][y] == len(each[x][y])
             ]  # fmt: skip
             loss += self.options.also * sum(further) / max(1, len(further)) / len(rows)
             loss += self.options.undecided * sum(open_pairs) / max(1, len(open_pairs)) / len(rows)
         return loss
 
     def reference_metrics(
-        self, data: RelationsData, split: str, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+        self,
+        data: RelationsData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
     ) -> Mapping[str, float]:
         """The share of right answers: of all, and of those with as many edges."""
         by_size: dict[str, list[bool]] = {}
@@ -202,7 +218,7 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
             scores = each["relation_logits"][row["query"][0]][row["query"][1]]
             edges = sum(name < len(scores) for some in row["edge_ids"] for name in some)
             for name in ("accuracy", f"accuracy/k{edges}_b1"):
-                by_size.setdefault(name, []).append(max(range(len(scores)), key=lambda i, s=scores: s[i]) == row["labels"])
+                by_size.setdefault(name, []).append(scores.index(max(scores)) == row["labels"])
         return {name: sum(some) / len(some) for name, some in by_size.items()}
 
     def prepare(self) -> RelationsData:

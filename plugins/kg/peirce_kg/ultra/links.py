@@ -72,7 +72,8 @@ class Links(Task[LinksOptions, Graph]):
         found, inverse, published = [], data.relations, self.options.heads == "published"
         for h, r, t in added:
             for asked, entity in ((r, h), (r + inverse, t)):
-                answers = {b if asked == r else a for a, b_r, b in known if b_r == r and (a if asked == r else b) == entity}
+                ends = [(a, b) if asked == r else (b, a) for a, relation, b in known if relation == r]
+                answers = {answer for given, answer in ends if given == entity}
                 found.append(
                     {"asked": asked, "condition": r if published else asked,
                      "sets": [float(e == entity) for e in range(data.entities)],

@@ -155,9 +155,10 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
                 for option in each["answers"]
             ]  # fmt: skip
             size = max(len(row["input_ids"]) for row in rows)
+            fillers = {"input_ids": data.tokenizer.pad_id, "token_type_ids": 0, "attention_mask": False}
             padded = {
                 key: [[*row[key], *[fill] * (size - len(row[key]))] for row in rows]
-                for key, fill in (("input_ids", data.tokenizer.pad_id), ("token_type_ids", 0), ("attention_mask", False))
+                for key, fill in fillers.items()
             }
             found.append({**padded, "labels": each["label"]})
         return found
@@ -171,14 +172,24 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
         self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
     ) -> float:
         """The cross-entropy among the options of each question."""
-        return plain_cross_entropy([each[f"{HEAD}_logits"] for each in outputs], [row["labels"] for row in rows])
+        return plain_cross_entropy(
+            [each[f"{HEAD}_logits"] for each in outputs], [row["labels"] for row in rows]
+        )
 
     def reference_metrics(
-        self, data: ChoiceData, split: str, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+        self,
+        data: ChoiceData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
     ) -> Mapping[str, float]:
         """The share of questions whose answer scores highest."""
         both = zip(rows, outputs, strict=True)
-        return {"accuracy": plain_mean([plain_best(each[f"{HEAD}_logits"]) == row["labels"] for row, each in both])}
+        return {
+            "accuracy": plain_mean(
+                [plain_best(each[f"{HEAD}_logits"]) == row["labels"] for row, each in both]
+            )
+        }
 
     def read(self) -> dict[str, list[Question]]:
         """The questions of the splits whose answers are published."""

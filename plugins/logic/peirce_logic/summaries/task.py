@@ -176,7 +176,11 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
         return plain_cross_entropy(scores, [label for row in rows for label in row["labels"]])
 
     def reference_metrics(
-        self, data: SummaryData, split: str, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+        self,
+        data: SummaryData,
+        split: str,
+        rows: Sequence[Mapping[str, Any]],
+        outputs: Sequence[Mapping[str, Any]],
     ) -> Mapping[str, float]:
         """The loss of a token."""
         return {} if split == "train" else {"loss": self.reference_loss(rows, outputs)}

@@ -154,7 +154,9 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
         found = []
         for batch in self.batches(data, split, 0, 0):
             lists = {name: batch[name].tolist() for name in (*INPUTS, "positions", "labels", "pairs")}
-            for row in ({name: values[i] for name, values in lists.items()} for i in range(len(lists["pairs"]))):
+            for row in (
+                {name: values[i] for name, values in lists.items()} for i in range(len(lists["pairs"]))
+            ):
                 size, guesses = sum(row["attention_mask"]), sum(label != IGNORED for label in row["labels"])
                 row |= {name: row[name][:size] for name in INPUTS}
                 found.append(row | {name: row[name][:guesses] for name in ("positions", "labels")})
@@ -168,7 +170,8 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
         if options.objective == "causal":
             heads = [{"use": "causal_lm", "as": "lm"}]
         pairs = options.objective in ("nsp", "sop")
-        heads += [{"use": "pair", "as": options.objective}] * pairs + [{"use": "contrastive", "as": "scl"}] * options.scl
+        heads += [{"use": "pair", "as": options.objective}] * pairs
+        heads += [{"use": "contrastive", "as": "scl"}] * options.scl
         return {
             "model.input.vocabulary": size + multiple - size % multiple if multiple else size,
             "model.input.pad_id": data.tokenizer.pad_id, **({"model.input.token_types": 2} if pairs else {}),
@@ -185,7 +188,10 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
             found[self.term][0].extend(scores[place] for place in row["positions"])
             found[self.term][1].extend(row["labels"])
         if self.options.objective in ("nsp", "sop"):
-            found[PAIR] = [each[f"{self.options.objective}_logits"] for each in outputs], [row["pairs"] for row in rows]
+            found[PAIR] = (
+                [each[f"{self.options.objective}_logits"] for each in outputs],
+                [row["pairs"] for row in rows],
+            )
         return found
 
     def reference_loss(

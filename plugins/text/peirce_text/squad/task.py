@@ -261,7 +261,9 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
         for row, each in zip(rows, outputs, strict=True):
             for end in (0, 1):
                 marks = [mark[end] for mark in row["labels"]]
-                scores = [s[end] for s, mark in zip(each["span_logits"], marks, strict=True) if mark != IGNORED]
+                scores = [
+                    s[end] for s, mark in zip(each["span_logits"], marks, strict=True) if mark != IGNORED
+                ]
                 losses.append(plain_cross_entropy([scores], [[m for m in marks if m != IGNORED].index(1)]))
         return plain_mean(losses)
 
@@ -286,7 +288,9 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
             for place, (row, scores) in enumerate(own):
                 begin = row["token_type_ids"].index(1) - row["start"]
                 firsts, lasts = (
-                    [i for _, i in sorted((-scores[begin + i][end], i) for i in row["tokens"])][: self.options.n_best]
+                    [i for _, i in sorted((-scores[begin + i][end], i) for i in row["tokens"])][
+                        : self.options.n_best
+                    ]
                     for end in (0, 1)
                 )
                 spans += [

@@ -93,7 +93,10 @@ class Rank(NumberTable[RankOptions]):
         self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
     ) -> float:
         """The mean of -ln of the probability of the right order, over pairs of texts of a query."""
-        every = [(row["queries"], row["labels"], s[0]) for row, s in zip(rows, self.plain_scores(outputs), strict=True)]
+        every = [
+            (row["queries"], row["labels"], s[0])
+            for row, s in zip(rows, self.plain_scores(outputs), strict=True)
+        ]
         losses = [
             math.log1p(math.exp(-abs(low - high))) + max(0.0, low - high)
             for query, score, high in every for other, less, low in every if query == other and less < score
@@ -110,7 +113,9 @@ class Rank(NumberTable[RankOptions]):
         """The discounted gain of the first ten over the best one, and one over the place of the first best text."""
         scores, gains, places = [each[0] for each in self.plain_scores(outputs)], [], []
         for query in {row["queries"] for row in rows}:
-            own = [(-s, row["labels"]) for s, row in zip(scores, rows, strict=True) if row["queries"] == query]
+            own = [
+                (-s, row["labels"]) for s, row in zip(scores, rows, strict=True) if row["queries"] == query
+            ]
             ranked = [label for _, label in sorted(own)]
             if len(set(ranked)) > 1:
                 best, found = (

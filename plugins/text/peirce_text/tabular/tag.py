@@ -101,7 +101,9 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
             {"tokens": row["tokens"], "tags": [kinds.get(word, "verb") for word in row["tokens"]]}
             for row in cls.example_rows()
         ]
-        files = write_tables(folder, speech=[*rows, {"tokens": ["\u2603", "The"], "tags": ["noun", "article"]}])
+        files = write_tables(
+            folder, speech=[*rows, {"tokens": ["\u2603", "The"], "tags": ["noun", "article"]}]
+        )
         return [{"data": files["speech"], "test_data": "", "length": 24}]
 
     def reference(self, data: TextData[EncodedWords], split: str) -> list[dict[str, Any]]:
@@ -126,7 +128,9 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
 
     def reference_settings(self, data: TextData[EncodedWords]) -> Mapping[str, Any]:
         """A head with the tags."""
-        count = len({tag for split in (TRAIN, VALID, TEST) for row in self.plain_rows(split) for tag in row["tags"]})
+        count = len(
+            {tag for split in (TRAIN, VALID, TEST) for row in self.plain_rows(split) for tag in row["tags"]}
+        )
         head = {"use": "token_classification", "classes": count}
         return {**super().reference_settings(data), "model.heads": [head]}
 
@@ -153,7 +157,10 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         ]
         accuracy = plain_mean([a == b for a, b in words])
         if not any(name.startswith("B-") for name in data.classes):
-            f1 = [plain_f1([a == k for a, _ in words], [b == k for _, b in words]) for k in range(len(data.classes))]
+            f1 = [
+                plain_f1([a == k for a, _ in words], [b == k for _, b in words])
+                for k in range(len(data.classes))
+            ]
             return {"accuracy": accuracy, "macro_f1": plain_mean(f1)}
         hits, place = [0, 0, 0], 0
         for row in self.plain_rows(split):

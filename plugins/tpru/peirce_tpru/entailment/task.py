@@ -147,19 +147,30 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
             ids = [CLS, *map(SYMBOLS.index, one), SEP, *map(SYMBOLS.index, other), SEP]
             types = [*[0] * (len(one) + 2), *[1] * (len(other) + 1)]
             found.append(
-                {"input_ids": ids, "token_type_ids": types, "attention_mask": [True] * len(ids), "labels": int(label)}
+                {
+                    "input_ids": ids,
+                    "token_type_ids": types,
+                    "attention_mask": [True] * len(ids),
+                    "labels": int(label),
+                }
             )
         return found
 
     def reference_settings(self, data: EntailmentData) -> Mapping[str, Any]:
         """The symbols, and two token types."""
-        return {"model.input.vocabulary": len(SYMBOLS), "model.input.pad_id": PAD, "model.input.token_types": 2}
+        return {
+            "model.input.vocabulary": len(SYMBOLS),
+            "model.input.pad_id": PAD,
+            "model.input.token_types": 2,
+        }
 
     def reference_loss(
         self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
     ) -> float:
         """The cross-entropy of the labels."""
-        return plain_cross_entropy([each[f"{HEAD}_logits"] for each in outputs], [row["labels"] for row in rows])
+        return plain_cross_entropy(
+            [each[f"{HEAD}_logits"] for each in outputs], [row["labels"] for row in rows]
+        )
 
     def reference_metrics(
         self,
@@ -170,7 +181,9 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
     ) -> Mapping[str, float]:
         """Accuracy of the one file of a split, and of what its heuristics say."""
         name = {"train": "train", "valid": "validate", "test": "test_easy"}[split]
-        lines = [line.split(",")[2:] for line in (Path(self.options.folder) / f"{name}.txt").read_text().split()]
+        lines = [
+            line.split(",")[2:] for line in (Path(self.options.folder) / f"{name}.txt").read_text().split()
+        ]
         if split == "train":
             lines = lines[: self.options.limit or None]
         accuracy = plain_accuracy(rows, [each[f"{HEAD}_logits"] for each in outputs])
