@@ -84,7 +84,7 @@ class Card:
             self.file.unlink(missing_ok=True)
         elif self.file.exists() and not self.file.read_bytes().endswith(b"\n"):  # a process died within a row
             self.file.write_text(self.file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-        self.done = {about(row) for row in kept(self.file)}
+        self.done = {about(row) for row in read_rows(self.file)}
         self.origin = {"card": "none" if self.dry else torch.cuda.get_device_name()}
         self.origin["commit"] = machine()["commit"]
 
@@ -200,23 +200,23 @@ def facts(card: Card, asked: argparse.Namespace) -> None:
             }
         return found | {"TensorRT": ", ".join(builders) or "none"}
 
-    def copying() -> Row:
+    def copy_speed() -> Row:
         one = torch.zeros(16 * size**2, device=card.device)
         other = torch.empty_like(one)
         return spread(
             "TB/s", [2 * one.nbytes / ms / 1e9 for ms in card.milliseconds(lambda: other.copy_(one))]
         )
 
-    def multiplying(precision: str) -> Row:
-        with multiplied(precision) as dtype:
+    def product_speed(precision: str) -> Row:
+        with matrix_precision(precision) as dtype:
             one = torch.randn(size, size, device=card.device).to(dtype)
             times = card.milliseconds(lambda: one @ one, 5)
         return spread("TFLOP/s", [2 * size**3 / ms / 1e9 for ms in times])
 
     card.keep("facts", {"what": "machine"}, versions)
-    card.keep("facts", {"what": "copy"}, copying)
+    card.keep("facts", {"what": "copy"}, copy_speed)
     for precision in PRECISIONS:
-        card.keep("facts", {"what": "product", "precision": precision}, partial(multiplying, precision))
+        card.keep("facts", {"what": "product", "precision": precision}, partial(product_speed, precision))
 
 
 def parity(card: Card, asked: argparse.Namespace) -> None:
@@ -226,12 +226,12 @@ def parity(card: Card, asked: argparse.Namespace) -> None:
         texts.setdefault(sized(name, "small"), name)
 
     def errors(text: str) -> Row:
-        exact, model = (built(text) for _ in range(2))
+        exact, model = (model_of(text) for _ in range(2))
         feeds = arrays(model, 3, 12)
         expected, gradients = outcome(exact.double(), feeds, "cpu")
         found: Row = {}
         for precision in PRECISIONS:
-            with multiplied(precision) as dtype:
+            with matrix_precision(precision) as dtype:
                 own, slopes = outcome(model.to(card.device, dtype), feeds, card.device)
             found[precision] = error(own, expected)
             if precision == "float32" and gradients:
@@ -253,7 +253,7 @@ def parts(card: Card, asked: argparse.Namespace) -> None:
                 drawn = harness.draw(view)
                 expected, gradients = part_outcome(harness, drawn, view, torch.float64, "cpu")
                 for precision in PRECISIONS:
-                    with multiplied(precision) as dtype:
+                    with matrix_precision(precision) as dtype:
                         own, slopes = part_outcome(harness, drawn, view, dtype, card.device)
                     worst[precision] = max(worst[precision], error(own, expected))
                     if precision == "float32":
@@ -270,12 +270,12 @@ def parts(card: Card, asked: argparse.Namespace) -> None:
 def times(card: Card, asked: argparse.Namespace, ways: Sequence[str] = ("eager", "CUDA graph")) -> None:
     """Forward passes: milliseconds, memory, and what the operations and the floor come to in that time."""
 
-    def timed(name: str, way: str, precision: str, batch: int, length: int) -> Row:
-        model = placed(name, precision, card)
+    def measure(name: str, way: str, precision: str, batch: int, length: int) -> Row:
+        model = place(name, precision, card)
         feeds = feeds_of(model, batch, length, precision, card)
         kernels = "on" if "kernels" in way else "off"
         with (
-            multiplied(precision),
+            matrix_precision(precision),
             patch.dict(os.environ, PEIRCE_KERNELS=kernels),
             torch.inference_mode("compile" not in way),
             torch.no_grad(),
@@ -304,17 +304,17 @@ def times(card: Card, asked: argparse.Namespace, ways: Sequence[str] = ("eager",
             if "kernels" in way and not name.startswith("folnet"):
                 continue
             what = {"model": name, "way": way, "precision": precision, "batch": batch, "length": length}
-            card.keep("times", what, partial(timed, name, way, precision, batch, length))
-    placed.cache_clear()
+            card.keep("times", what, partial(measure, name, way, precision, batch, length))
+    place.cache_clear()
     torch.compiler.reset()
 
 
 def training(card: Card, asked: argparse.Namespace) -> None:
     """Steps with AdamW: milliseconds, memory, and whether the loss falls."""
 
-    def stepped(name: str, precision: str) -> Row:
+    def measure(name: str, precision: str) -> Row:
         batch, length = card.shapes[0]
-        model = built(text_of(name, card)).to(card.device).train()
+        model = model_of(text_of(name, card)).to(card.device).train()
         feeds = feeds_of(model, batch, length, "float32", card)
         rule = torch.optim.AdamW(model.parameters(), 1e-4, fused=not card.dry)
         mixed = torch.autocast(card.device, torch.bfloat16) if precision == "bfloat16" else nullcontext()
@@ -330,20 +330,20 @@ def training(card: Card, asked: argparse.Namespace) -> None:
             losses.append(loss.detach())
 
         card.peak()
-        with multiplied("float32" if precision == "bfloat16" else precision):
+        with matrix_precision("float32" if precision == "bfloat16" else precision):
             milliseconds = card.milliseconds(step, 1 if card.dry else 10)
         first, last = float(losses[0]), float(losses[-1])
         return {**spread("ms", milliseconds), "MiB": card.peak(), "first loss": first, "last loss": last}
 
     for name, precision in product([name for name in MODELS[:3] if name in asked.models], PRECISIONS):
-        card.keep("training", {"model": name, "precision": precision}, partial(stepped, name, precision))
+        card.keep("training", {"model": name, "precision": precision}, partial(measure, name, precision))
 
 
 def generation(card: Card, asked: argparse.Namespace) -> None:
     """Tokens a second, one after the other, and the error of the first one's logits."""
 
-    def written(name: str) -> Row:
-        model: Any = built(text_of(name, card))
+    def measure(name: str) -> Row:
+        model: Any = model_of(text_of(name, card))
         ids = torch.arange(1, 9).unsqueeze(0)
         expected = model.double().advance({"input_ids": ids}, {})[0]
         model, ids = model.to(card.device, torch.float32), ids.to(card.device)
@@ -359,7 +359,7 @@ def generation(card: Card, asked: argparse.Namespace) -> None:
 
     with torch.no_grad():
         for name in GENERATING:
-            card.keep("generation", {"model": name}, partial(written, name))
+            card.keep("generation", {"model": name}, partial(measure, name))
 
 
 def onnx_runtime(card: Card, asked: argparse.Namespace) -> None:
@@ -371,20 +371,20 @@ def onnx_runtime(card: Card, asked: argparse.Namespace) -> None:
     provider = "CPUExecutionProvider" if card.dry else "CUDAExecutionProvider"
     options = {} if card.dry else {provider: {"use_tf32": 0}}
 
-    def placed_value(array: np.ndarray[Any, Any]) -> OnnxValue:
+    def place_value(array: np.ndarray[Any, Any]) -> OnnxValue:
         return OnnxValue(OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array), card.device, 0))
 
     def run(name: str, precision: str) -> Row:
         spec = peirce.Spec.from_toml(text_of(name, card))
         layers = {"model.dims.layers": 1 if card.dry else 2} if "layers" in spec.dims else {}
         spec = spec.replace({"model.heads": [], "model.input.vocabulary": 1000, **layers})
-        model: Any = built(spec.to_toml())
+        model: Any = model_of(spec.to_toml())
         with tempfile.TemporaryDirectory() as folder:
             file = peirce.export(model, path=Path(folder) / "model.onnx", precision=precision).file
             with peirce.Session(file, providers=[provider], provider_options=options) as session:
                 feeds = arrays(model, 3, 12)
                 own = {key: torch.from_numpy(value) for key, value in session.run(feeds).items()}
-                there = {key: placed_value(each) for key, each in arrays(model, *card.shapes[0]).items()}
+                there = {key: place_value(each) for key, each in arrays(model, *card.shapes[0]).items()}
                 times = card.milliseconds(lambda: session.run_on_device(there))
         expected = outcome(model.double(), feeds, "cpu")[0]
         return {"on": provider, "error": error(own, expected), **spread("ms", times)}
@@ -416,7 +416,7 @@ def engines(card: Card, asked: argparse.Namespace) -> None:
         return {"capability": device.capability}
 
     def engine(name: str, precision: str, backend: str) -> Row:
-        model: Any = built(sized(name, "small"))
+        model: Any = model_of(sized(name, "small"))
         how: Row = {
             "backend": backend,
             "tf32": False,
@@ -472,13 +472,13 @@ def text_of(name: str, card: Card) -> str:
     return sized(name, "small" if card.dry else "full")
 
 
-def built(text: str) -> nn.Module:
+def model_of(text: str) -> nn.Module:
     """A model with fresh weights, in evaluation."""
     return peirce.build(peirce.Spec.from_toml(text), seed=0).eval()
 
 
 @lru_cache(maxsize=1)
-def placed(name: str, precision: str, card: Card) -> nn.Module:
+def place(name: str, precision: str, card: Card) -> nn.Module:
     """A model on the card, in a precision."""
     if name == PEER:
         small = {
@@ -491,7 +491,7 @@ def placed(name: str, precision: str, card: Card) -> nn.Module:
             BertConfig(**small if card.dry else {}, attn_implementation="sdpa")
         ).eval()
     else:
-        model = built(text_of(name, card))
+        model = model_of(text_of(name, card))
     return model.to(card.device, PRECISIONS[precision][0])
 
 
@@ -524,10 +524,12 @@ def feeds_of(model: Any, batch: int, length: int, precision: str, card: Card) ->
     """Inputs on the card."""
     if isinstance(model, BertModel):
         return {"input_ids": torch.randint(1000, (batch, length), device=card.device)}
-    return moved(arrays(model, batch, length), card.device, PRECISIONS[precision][0])
+    return tensors_of(arrays(model, batch, length), card.device, PRECISIONS[precision][0])
 
 
-def moved(feeds: Mapping[str, np.ndarray[Any, Any]], device: str, dtype: torch.dtype) -> dict[str, Tensor]:
+def tensors_of(
+    feeds: Mapping[str, np.ndarray[Any, Any]], device: str, dtype: torch.dtype
+) -> dict[str, Tensor]:
     """Inputs on a device, real ones in a dtype."""
     tensors = {name: torch.from_numpy(each).to(device) for name, each in feeds.items()}
     return {name: each.to(dtype) if each.is_floating_point() else each for name, each in tensors.items()}
@@ -535,7 +537,7 @@ def moved(feeds: Mapping[str, np.ndarray[Any, Any]], device: str, dtype: torch.d
 
 def outcome(model: Any, feeds: Mapping[str, np.ndarray[Any, Any]], device: str) -> tuple[Row, Row]:
     """Outputs, and the gradients of parameters for a random cotangent of all of them."""
-    outputs = model(**moved(feeds, device, next(model.parameters()).dtype))
+    outputs = model(**tensors_of(feeds, device, next(model.parameters()).dtype))
     return outputs, slopes(outputs.values(), model.parameters())
 
 
@@ -545,7 +547,7 @@ def part_outcome(harness: Any, drawn: Any, view: Any, dtype: torch.dtype, device
     for module in modules(instance):
         module.to(device)
     try:
-        tensors = drawn.map(lambda _, each: placed_leaf(each, dtype, device))
+        tensors = drawn.map(lambda _, each: place_leaf(each, dtype, device))
         found = {slot.name: each for slot, each in harness.raw(instance, tensors, view.on(device))}
         leaves = [each for _, each in tensors] + [p for own in modules(instance) for p in own.parameters()]
         return found, slopes(found.values(), leaves)
@@ -553,7 +555,7 @@ def part_outcome(harness: Any, drawn: Any, view: Any, dtype: torch.dtype, device
         harness.forget()
 
 
-def placed_leaf(values: Tensor, dtype: torch.dtype, device: str) -> Tensor:
+def place_leaf(values: Tensor, dtype: torch.dtype, device: str) -> Tensor:
     """An input of a part on a device; a real one has a dtype and gets gradients."""
     there = values.detach().to(device, dtype if values.is_floating_point() else values.dtype)
     return there.requires_grad_(there.is_floating_point())
@@ -591,7 +593,7 @@ def finite(values: Tensor) -> Tensor:
 
 
 @contextmanager
-def multiplied(precision: str) -> Iterator[torch.dtype]:
+def matrix_precision(precision: str) -> Iterator[torch.dtype]:
     """Products of float32 as a precision has them; its dtype."""
     dtype, how = PRECISIONS[precision]
     before = torch.get_float32_matmul_precision()
@@ -612,7 +614,7 @@ def counts(name: str, batch: int, length: int, small: bool) -> Row:
         if (row["model"], row.get("what"), row["batch"], row["length"]) == (name, "forward", batch, length):
             return {key: row[key] for key in ("GFLOP", "floor GB")}
     asked = argparse.Namespace(batch=batch, dtype="bfloat16", lines=0)
-    model: Any = built(sized(name, "small" if small else "full")).to("meta", torch.bfloat16)
+    model: Any = model_of(sized(name, "small" if small else "full")).to("meta", torch.bfloat16)
     row = next(traffic.rows_of(name, model, traffic.feeds_of(model, asked, length), asked, length))
     return {key: row[key] for key in ("GFLOP", "floor GB")}
 
@@ -622,7 +624,7 @@ def about(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row.get(name) for name in ABOUT)
 
 
-def kept(path: Path) -> Iterator[Row]:
+def read_rows(path: Path) -> Iterator[Row]:
     """The rows of a file; a line that a dying process left unfinished is none."""
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:

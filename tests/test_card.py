@@ -29,7 +29,7 @@ BREAKS = ("folnet-hybrid", "sqe-gru", "sqe-lstm")
 """Specs with torch's own LSTM or GRU, which torch.compile leaves to their kernels."""
 
 
-def held_up(names: tuple[str, ...]) -> dict[str, dict[str, list[str]]]:
+def find_waits(names: tuple[str, ...]) -> dict[str, dict[str, list[str]]]:
     """What would hold up a GPU in the passes of specs, each in a process that has such a device."""
     command = [sys.executable, str(ROOT / "tests" / "support" / "fake_card.py"), *names]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
@@ -40,7 +40,7 @@ def held_up(names: tuple[str, ...]) -> dict[str, dict[str, list[str]]]:
 
 @pytest.mark.parametrize("names", [QUICK, pytest.param(tuple(READY), marks=pytest.mark.thorough)])
 def test_no_pass_holds_up_a_gpu(names: tuple[str, ...]) -> None:
-    found = held_up(names)
+    found = find_waits(names)
     assert set(found) == set(names)
     for name, passes in found.items():
         waiting = {what for what, lines in passes.items() if lines}

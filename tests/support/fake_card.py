@@ -63,7 +63,7 @@ def line(stack: traceback.StackSummary) -> str:
     return f"{'/'.join(ours[-1].filename.split('/')[-2:])}:{ours[-1].lineno}" if ours else "no line of Peirce"
 
 
-def held_up(name: str, what: str) -> list[str]:
+def find_waits(name: str, what: str) -> list[str]:
     """What would hold up a GPU in a `forward` pass of a spec, in a `step`, or to `advance` by a token."""
     step = what == "step"
     model: Any = peirce.build(SPECS[name], seed=0).train(step)
@@ -103,12 +103,12 @@ def main() -> None:
     with patch.object(nn.GRU, "forward", gru):
         for name in sys.argv[1:]:
             passes = ("forward", "step", *["advance"] * (SPECS[name].scope.kind == "causal"))
-            found[name] = {what: held_up(name, what) for what in passes}
+            found[name] = {what: find_waits(name, what) for what in passes}
             with (
                 patch.object(torch.backends.cuda, "is_built", lambda: True),
                 patch.object(torch.cuda, "is_current_stream_capturing", lambda: True),
             ):
-                found[name] |= {f"recorded {what}": held_up(name, what) for what in passes}
+                found[name] |= {f"recorded {what}": find_waits(name, what) for what in passes}
     print(json.dumps(found))
 
 
