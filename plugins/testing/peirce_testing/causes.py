@@ -128,6 +128,7 @@ CAUSES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "targets": (
         ("a sum, or a mean over places of -100; use `mean_cross_entropy`", r"reduction|mean\(|sum\(|entropy"),
     ),
+    "kernel": (("logits that are not masked, or a gradient that misses a sum", r"softmax|where\(|\.sum\(|detach"),),
     "seed": (("another generator than torch's", r"random|manual_seed|Generator|default_rng"),),
     "state_dict": (
         ("a tensor that is a plain attribute; make it a buffer", r"self\.\w+ = (?!nn\.).*(torch\.|Tensor)"),
