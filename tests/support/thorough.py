@@ -19,7 +19,7 @@ TAKE_LONG = {
         "heads.span",
         "architectures.relational",
     ),
-    "export_options": ("exporters.onnx", "exporters.torch_export", "exporters.tensorrt"),
+    "export_options": ("exporters.torch_export", "exporters.tensorrt"),
 }
 """Checks that take seconds, and the parts that every run tries them on: at least one of each kind.
 `tests/conformance/test_exports.py` exports the others in few models, and tests of exports whole architectures."""

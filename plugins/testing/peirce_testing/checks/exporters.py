@@ -254,7 +254,7 @@ class _Exports:
         return self._kept.setdefault(key, one)
 
 
-@check("exporters")
+@check("exporters", slow=True)
 def export_options(exporter: ExporterHarness) -> None:
     """Every option has an effect on what is written or reported, has a name that `peirce export` can offer, and every
     choice works. Files and reports with other values of one option, no two of which may be alike but for the example's
