@@ -9,7 +9,7 @@ import pytest
 from peirce import model, parts
 
 OPTIONAL = {
-    "Architecture": "check check_scope check_layer upgrade gives begin own_head",
+    "Architecture": "check check_scope check_layer upgrade gives begin own_head reference example_inputs",
     "GenerativeArchitecture": "reuses_cache",
     "Position": "reuses_cache",
     "ModulePart": "example_in example_inputs inputs begin reference",
@@ -19,7 +19,10 @@ OPTIONAL = {
     "ScopePosition": "index holds_in",
     "Augmenter": "words",
     "Head": "example_labels fit reference_loss",
-    "Task": "example_in suits overrides_for check terms targets remarks begin start columns_of write_report",
+    "Task": (
+        "example_in example_cases suits overrides_for check terms targets remarks begin start columns_of write_report"
+        " reference reference_loss reference_metrics reference_settings"
+    ),
     "Exporter": "read",
 }
 
