@@ -155,7 +155,10 @@ class _GzipReader(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             count = self._content.readinto(buffer)
-        except (EOFError, zlib.error) as error:
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            self._file.seek(0)
+            if self._file.read(2) != b"\x1f\x8b":
+                raise UnreadableError("not gzipped, as its name says; take .gz off its name") from error
             raise UnreadableError(f"it is damaged, or its end is missing: {error}; fetch it again") from error
         self._unpacked += count
         check_ratio(self._unpacked, self._file.tell())

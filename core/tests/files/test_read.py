@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,13 +70,15 @@ def test_tables_and_lists_may_not_be_nested_deeply(text: str) -> None:
     assert parse_toml(f'x = "{"a." * 1000}"') == {"x": "a." * 1000}
 
 
-@pytest.mark.parametrize("harm", [lambda data: data[:-20], lambda data: data[:30] + b"\xff" + data[31:]])
-def test_a_gzipped_file_that_is_cut_or_altered_is_refused(
-    harm: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
-    path = tmp_path / "a.gz"
-    path.write_bytes(harm(gzip.compress(bytes(range(256)) * 4, mtime=0)))
-    with pytest.raises(OSError, match=r"damaged|CRC"), open_file(path) as file:
+@pytest.mark.parametrize("harm", [slice(-20), 30, -5])
+def test_a_gzipped_file_that_is_cut_or_altered_is_refused(harm: slice | int, tmp_path: Path) -> None:
+    path, data = tmp_path / "a.gz", bytearray(gzip.compress(bytes(range(256)) * 4, mtime=0))
+    if isinstance(harm, slice):
+        data = data[harm]
+    else:
+        data[harm] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(OSError, match="damaged"), open_file(path) as file:
         file.read()
 
 

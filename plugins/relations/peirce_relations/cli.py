@@ -203,7 +203,7 @@ def _read_part(path: Path) -> str:
     try:
         with open_file(path) as file:
             return file.read().decode()
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         raise TaskError(f"{path} cannot be read ({error}); remove it, and run the command again") from error
 
 

@@ -103,7 +103,7 @@ def read_problems(path: Path) -> Iterator[Problem]:
             for problem in read(path, file):
                 found = True
                 yield problem
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TaskError(f"{path} cannot be read: {error}") from error
     if not found:
         raise TaskError(f"{path} has no problems")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import re
@@ -197,8 +196,6 @@ def _explain_read_errors(path: Path) -> Iterator[None]:
         kind = next((kind for sign, kind in _SIGNS.items() if begin.startswith(sign)), "")
         why = f", but {kind}" if kind else f": {error.reason}; save it as UTF-8"
         raise TaskError(f"{path}: not UTF-8 text{why}") from error
-    except gzip.BadGzipFile as error:
-        raise TaskError(f"{path}: not gzipped, as its name says; take .gz off its name") from error
     except OSError as error:
         raise TaskError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -311,7 +308,7 @@ def _records(path: Path, only: Collection[str] = ()) -> Iterator[Row]:
     number, schema = 0, parquet_schema(path)
     names = dict(zip(_column_names(str(path), schema.names), schema.names, strict=True))
     classes: dict[str, Sequence[str]] = {}
-    with suppress(ValueError, KeyError, TypeError):  # of a file that another program wrote
+    with suppress(ValueError, LookupError, TypeError, AttributeError):  # of a file that another program wrote
         classes = _class_columns(parse_json(schema.metadata[b"huggingface"])["info"]["features"])
     if only:
         names = {name: own for name, own in names.items() if name in only}
@@ -365,7 +362,9 @@ def _objects(path: Path, file: IO[str]) -> Iterator[Row]:
             value = parse_json(line, object_pairs_hook=unique)
         except ValueError as error:
             why = (
-                f"{error.msg}, at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
+                f"{error.msg}, at column {error.pos + 1}"
+                if isinstance(error, json.JSONDecodeError)
+                else error
             )
             raise TaskError(f"{where}: not JSON: {why}; each line must be an object of its own") from error
         if not isinstance(value, dict):
@@ -491,8 +490,17 @@ def _class_columns(features: Mapping[str, Any]) -> dict[str, Sequence[str]]:
     Args:
         features: each column's feature, as `datasets` writes it.
     """
-    items = {name: each.get("feature", each) for name, each in features.items() if isinstance(each, Mapping)}
-    return {name: each["names"] for name, each in items.items() if each.get("_type") == "ClassLabel"}
+    found = {name: _names_of(each) for name, each in features.items()}
+    return {name: names for name, names in found.items() if names}
+
+
+def _names_of(feature: Any) -> Sequence[str]:
+    """The names of a feature's classes, or of the items of lists, however deep; empty where it has none."""
+    if isinstance(feature, list):  # how older ones of `datasets` write a list
+        return _names_of(feature[0])
+    if not isinstance(feature, Mapping):
+        return ()
+    return feature["names"] if feature.get("_type") == "ClassLabel" else _names_of(feature.get("feature"))
 
 
 def _with_classes(values: dict[str, Any], classes: Mapping[str, Sequence[str]]) -> dict[str, Any]:

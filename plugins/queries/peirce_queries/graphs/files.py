@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -157,5 +156,5 @@ def read_triples(path: Path, parse: Callable[[str], Triple | None]) -> Iterator[
         raise TaskError(f"{path}, line {lines}: {error}") from None
     except UnicodeDecodeError as error:
         raise TaskError(f"{path}, line {lines}: not UTF-8: {error}") from error
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         raise TaskError(f"{path}: cannot be read after line {lines}: {error}") from error

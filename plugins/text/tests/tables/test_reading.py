@@ -46,7 +46,7 @@ def test_a_file_without_a_header_gets_one(tmp_path: Path) -> None:
         ("x.csv", b"text,labels\nwords,1\n", ", row 1.*unknown column 'label'.*labels"),
         ("x.jsonl", b'{"text": "a", "label": 1}\n{"text": \n', ", row 2.*not JSON"),
         ("x.jsonl", b"[1, 2]\n", ", row 1.*must be a JSON object"),
-        ("x.csv.gz", b"no gzip", ": not gzipped, as its name says; take .gz off"),
+        ("x.csv.gz", b"no gzip", " cannot be read: not gzipped, as its name says; take .gz off"),
         ("x.csv", b"%PDF-1.7\n\xe2\xe3", ": not UTF-8 text, but a PDF; save its table as CSV"),
         ("x.csv", b"PK\x03\x04\x14\x00\xff", ": not UTF-8 text, but a ZIP archive, such as .xlsx"),
         (
@@ -59,6 +59,7 @@ def test_a_file_without_a_header_gets_one(tmp_path: Path) -> None:
         ("x.csv", b'text,label\n"a,1\nb,2\n', ", row 1.*not valid CSV.*a quote that nothing closes"),
         ("x.txt", b"text,label\na,1\n", ": its first line 'text,label' has ',' where tabs must stand"),
         ("x.jsonl", b'{"text": "a", label: 1}', ", row 1: not JSON: .*, at column 15; each line"),
+        ("x.jsonl", b'{"text": "a"\n', ", row 1: not JSON: .*, at column 14; each line"),
         ("x.csv.gz", gzip.compress(b"text,label\n" + b"a,1\n" * 999, mtime=0)[:40], " cannot be read"),
         ("x.xlsx", b"", ".*parquet"),
         ("x.parquet", b"PAR1", " cannot be read as Parquet"),
@@ -83,19 +84,20 @@ def test_a_column_must_hold_text(tmp_path: Path) -> None:
 def test_classes_of_a_file_that_datasets_wrote_have_their_names(tmp_path: Path) -> None:
     names = datasets.ClassLabel(names=["wet", "dry"])
     features = datasets.Features(
-        {"text": datasets.Value("string"), "label": names, "all": datasets.List(names)}
+        {"label": names, "all": datasets.List(names), "each": datasets.List(datasets.List(names))}
     )
-    columns = {"text": ["rain", "sun", "?"], "label": [0, 1, -1], "all": [[0, 1], [], [1]]}
+    columns = {"label": [0, 1, -1], "all": [[0, 1], [], [1]], "each": [[[0]], [[1, 0], []], []]}
     datasets.Dataset.from_dict(columns, features=features).to_parquet(tmp_path / "w.parquet")
     rows = [dict(row.values) for row in read_rows(tmp_path / "w.parquet")]
-    assert [(row["label"], row["all"]) for row in rows] == [
-        ("wet", ["wet", "dry"]),
-        ("dry", []),
-        (-1, ["dry"]),
+    assert [(*row.values(),) for row in rows] == [
+        ("wet", ["wet", "dry"], [["wet"]]),
+        ("dry", [], [["dry", "wet"], []]),
+        (-1, ["dry"], []),
     ]
     assert next(read_rows(tmp_path / "w.parquet", only=("label",))).values == {"label": "wet"}
     table = pyarrow.parquet.read_table(tmp_path / "w.parquet")
-    for odd in (b"no JSON", b"[]", b'{"info": {"features": {"label": {"_type": "ClassLabel"}}}}'):
+    infos = (b'{"label": {"_type": "ClassLabel"}}', b"null", b'{"label": {"feature": []}}')
+    for odd in (b"no JSON", b"[]", *(b'{"info": {"features": ' + info + b"}}" for info in infos)):
         pyarrow.parquet.write_table(
             table.replace_schema_metadata({"huggingface": odd}), tmp_path / "odd.parquet"
         )
