@@ -121,7 +121,7 @@ def predict(
         raise TaskError(
             f"--workers share the files of a folder, and {file} is one file; leave it out, or give a folder"
         )
-    if output.exists() and output.samefile(file):
+    if output.exists() and file.exists() and output.samefile(file):
         raise TaskError(f"{output} is the table itself, which stays as it is; name another file with -o")
     if output.is_dir():
         raise TaskError(f"{output} is a folder; name a file in it, such as {output / 'predictions.csv'}")

@@ -159,6 +159,7 @@ def test_what_cannot_be_predicted_is_refused_and_leaves_nothing(
             f"{weather} is a saved model, where the table goes; the model comes first",
         ),
         ((weather, texts, texts), f"{texts} is the table itself, which stays as it is"),
+        ((weather, tmp_path / "gone.csv", texts), f"there is no file {tmp_path / 'gone.csv'}"),
         ((weather, texts, tmp_path), f"{tmp_path} is a folder; name a file in it, such as"),
     ):
         with pytest.raises(SystemExit):
