@@ -63,11 +63,8 @@ def export(
         message = error.args[0] if error.args else error  # errors of attrs have more arguments
         raise ExportError(f"exporter {to!r} cannot use these options: {message}") from error
     path = Path(path)
-    if (
-        part.writes == "file"
-        and path.suffix.lower() != (part.suffix or path.suffix.lower())
-        and not path.is_dir()
-    ):
+    named = not part.suffix or path.suffix.lower() == part.suffix
+    if part.writes == "file" and not named and not path.is_dir():
         raise ExportError(
             f"{path}: what exporter {to!r} writes must end in {part.suffix}, by which it is opened again; name it so"
         )

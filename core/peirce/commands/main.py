@@ -155,9 +155,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):  # what a terminal's encoding lacks is shown as an escape
         sys.stdout.reconfigure(errors="backslashreplace")
-    os.environ["MPLBACKEND"] = (
-        "agg"  # pictures go to files; a notebook's own backend need not be installed here
-    )
+    # Pictures go to files; a notebook's own backend need not be installed here.
+    os.environ["MPLBACKEND"] = "agg"
     if (
         COMPLETE in os.environ
     ):  # a shell asks what may follow: `eval "$(_PEIRCE_COMPLETE=source_bash peirce)"`
