@@ -82,7 +82,8 @@ VARIANTS: Mapping[str, tuple[Spec, Mapping[str, Any]]] = {
     "related": (_TRANSFORMER, {
         "scope.kind": "causal", "positions": [{"use": "rope"}], "heads": [{"use": "causal_lm"}],
         "operators.layer": [
-            {"use": "attention"}, {"use": "relational_attention", "symmetric": True, "symbols": "distance", "count": 3},
+            {"use": "attention"}, {"use": "adapter"},
+            {"use": "relational_attention", "symmetric": True, "symbols": "distance", "count": 3},
             {"use": "relational_attention", "cross": True, "symbols": "place"},
         ],
     }),

@@ -130,13 +130,11 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         if options.form == "text" or options.nodes == "drawn":
             return None
         place = Path(options.test or Path(options.data) / "test_k4_b1.jsonl")
-        read = list(
-            map(json.loads, (place if split == "test" else Path(options.data) / "train.jsonl").open())
+        train, test = (
+            [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            for path in (Path(options.data) / "train.jsonl", place)
         )
-        every = [
-            *map(json.loads, (Path(options.data) / "train.jsonl").open()),
-            *map(json.loads, place.open()),
-        ]
+        read, every = test if split == "test" else train, [*train, *test]
         if not options.taught and not options.steps:
             known = sorted({name for each in every for name in (*each["labels"], each["answer"])})
         else:
