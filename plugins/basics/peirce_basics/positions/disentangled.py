@@ -79,8 +79,8 @@ class Disentangled(PairPosition):
             return "both of its terms are off; leave the position out, and contents meet contents alone"
         if options.max_distance and not 1 <= options.clip // 2 < options.max_distance - 1:
             return (
-                f"max_distance = {options.max_distance} leaves nothing over: the first {options.clip // 2} distances "
-                "have buckets of their own; raise it, or set it to 0"
+                f"max_distance = {options.max_distance} needs clip = 2 or more, and must be above clip / 2 + 1, where "
+                f"clip is {options.clip}; set it to 0 for no shared buckets"
             )
         return None
 

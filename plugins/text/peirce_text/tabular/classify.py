@@ -89,10 +89,9 @@ class Classify(TextTable[ClassifyOptions]):
 
     def reference(self, data: TextClassData, split: str) -> list[dict[str, Any]] | None:
         """Texts, or pairs, with the numbers of their classes; of balanced ones what a row of each weighs."""
-        options, train = self.options, self.plain_rows(TRAIN, "who")
-        names = options.classes or sorted({row["who"] for row in self.plain_rows(TRAIN, "who")})
-        of_all = [row["who"] for row in train]
-        weights = {name: len(train) / (len(set(of_all)) * of_all.count(name)) for name in set(of_all)}
+        options, of_all = self.options, [row["who"] for row in self.plain_rows(TRAIN, "who")]
+        names = options.classes or sorted({*of_all})
+        weights = {name: len(of_all) / (len({*of_all}) * of_all.count(name)) for name in of_all}
         found = []
         for row in self.plain_rows(split, "who"):
             texts = [row["text"], *([row[options.pair]] if options.pair else [])]
