@@ -78,7 +78,9 @@ def start_of(folder: str, origin: str) -> Start:
     if (path / SPEC).is_file():
         return Start(why=why, model=path, settings={**FINE_TUNING, "model.heads": HEADS})
     if not (path / "config.json").is_file():
-        within = sorted(each.parent.name for name in (SPEC, "config.json") for each in path.glob(f"*/{name}"))
+        within = sorted(
+            {each.parent.name for name in (SPEC, "config.json") for each in path.glob(f"*/{name}")}
+        )
         near = f"; below it lie {', '.join(within[:5])}" if within else ""
         if not path.is_dir():
             near = "; there is no such folder"
