@@ -73,7 +73,6 @@ def test_what_states_that_it_fails(suite: Conformance) -> None:
         "fit": {"dims"},
         "fit_graph": {"onnx", "gradients", "modes", "options"},
         "fuzzqe": {"dims"},
-        "q2p": {"places"},
         "qto": {"dims"},
         "qto_tree": {"onnx", "gradients", "modes"},
         "folnet_encoder_decoder": {"places"},

@@ -198,10 +198,10 @@ def _open_generation(directory: Path, without: Collection[str], handles: ExitSta
                 what = f"{directory / name} cannot be read: {error.strerror or error}"
                 raise ModelFileError(f"{what}; {_RESTORE}") from error
     if absent:
-        listed = f", which {PROVENANCE} lists," if FILES in provenance else ""
+        listed = f", which {PROVENANCE} lists" if FILES in provenance else ""
         raise ModelFileError(
-            f"{directory} is not a complete saved model: {', '.join(absent)}{listed} "
-            f"{'is' if len(absent) == 1 else 'are'} missing; name another folder, or copy all files of this one again"
+            f"{directory} is not a complete saved model: {', '.join(absent)} {'is' if len(absent) == 1 else 'are'} "
+            f"missing{listed}; name another folder, or copy all files of this one again"
         )
     return SavedFiles(directory, provenance, found)
 
