@@ -123,7 +123,7 @@ def parse_document(text: str, source: str) -> Document:
             if message == "invalid value" and not line.endswith("="):
                 message += ", unless it is a text, which stands in quotes"
             message += f", in the line: {printable(line, 200)}"
-        if text.startswith("{"):
+        if text.lstrip().startswith("{"):
             message += "; it looks like JSON, whose tables are written [model] and name = ... here"
         raise SpecError(f"{place}: not valid TOML: {message}") from None
     return Document(data, source, dict.fromkeys(_paths(data), (source, text)))

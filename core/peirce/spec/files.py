@@ -125,10 +125,10 @@ def parse_override(text: str) -> tuple[str, Any]:
     if not dotted or not equals:
         raise SpecError(f"cannot read {text!r} as KEY=VALUE, such as model.dims.layers=2")
     try:
-        written = re.sub(r"^([+-]?)(\.\d)", r"\g<1>0\2", value)  # .5 is no number of TOML
-        return dotted, parse_toml(f"value = {written}")["value"]
+        return dotted, parse_toml(f"value = {value}")["value"]
     except ValueError:
-        return dotted, value
+        number = re.fullmatch(r"[+-]?(\d+\.|\.\d+)(e[+-]?\d+)?", value, re.I)  # .5 and 1. are none of TOML
+        return dotted, float(value) if number else value
 
 
 def _short_path(path: str | os.PathLike[str]) -> str:
