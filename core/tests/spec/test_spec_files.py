@@ -210,7 +210,7 @@ def test_another_file_than_a_spec_is_told(folder: Path, content: bytes, message:
         load_spec("sub")
 
 
-def test_a_number_of_a_setting_may_begin_with_its_point() -> None:
+def test_a_number_of_a_setting_may_begin_or_end_with_its_point() -> None:
     assert parse_override("x=.5") == ("x", 0.5)
     assert parse_override("x=-.5e-3") == ("x", -0.0005)
     assert parse_override("x=1.") == ("x", 1.0)

@@ -88,7 +88,7 @@ def _unshare_weights(proto: onnx.ModelProto) -> None:
     for node in proto.graph.node:
         if node.op_type == "Gemm" and readers[node.input[1]] > 1 and node.input[1] in weights:
             proto.graph.initializer.append(weights[node.input[1]])
-            node.input[1] = proto.graph.initializer[-1].name = f"{node.name}.weights"
+            node.input[1] = proto.graph.initializer[-1].name = f"{node.output[0]}.weights"
 
 
 def _weights(proto: onnx.ModelProto, excluded: list[str], bits: int) -> onnx.ModelProto:
