@@ -129,7 +129,9 @@ def scratch_folder(place: Path) -> Iterator[Path]:
         folder = place.with_name(f".{place.name[:40]}.peirce-{os.urandom(6).hex()}")
         try:
             folder.mkdir(mode=0o700)
-            with suppress(FileExistsError, FileNotFoundError, TimeoutError):  # another took it for a dead one's
+            with suppress(
+                FileExistsError, FileNotFoundError, TimeoutError
+            ):  # another took it for a dead one's
                 lock = _acquire(folder / LOCK)
                 break
         except BaseException:  # such as a signal, right after it was made
