@@ -129,9 +129,8 @@ def scratch_folder(place: Path) -> Iterator[Path]:
         folder = place.with_name(f".{place.name[:40]}.peirce-{os.urandom(6).hex()}")
         try:
             folder.mkdir(mode=0o700)
-            with suppress(
-                FileExistsError, FileNotFoundError, TimeoutError
-            ):  # another took it for a dead one's
+            # Another process or thread may take it for a dead one's before it is locked.
+            with suppress(FileExistsError, FileNotFoundError, TimeoutError):
                 lock = _acquire(folder / LOCK)
                 break
         except BaseException:  # such as a signal, right after it was made
