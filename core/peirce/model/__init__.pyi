@@ -4,6 +4,7 @@ from .boundary import sharing_copy as sharing_copy
 from .card import CARD as CARD
 from .contracts import AnyTask as AnyTask
 from .contracts import Exporter as Exporter
+from .contracts import PlainRows as PlainRows
 from .contracts import Report as Report
 from .contracts import Start as Start
 from .contracts import Task as Task

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 OptionsT = TypeVar("OptionsT")
 DataT = TypeVar("DataT")
+PlainRows: TypeAlias = Sequence[Mapping[str, Any]]
+"""Rows of a task in plain Python, or what a model gives for each by itself: nested lists by name."""
 
 
 @frozen(kw_only=True)
@@ -82,9 +84,7 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
         """What `overrides` gives for the small data, by other means; None where it is not stated."""
         return None
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float | None:
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float | None:
         """The loss in plain Python of rows as `reference` states them; None where it is not stated.
 
         Args:
@@ -94,7 +94,7 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
         return None
 
     def reference_metrics(
-        self, data: DataT, split: str, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+        self, data: DataT, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float] | None:
         """Metrics in plain Python, some or all; None where they are not stated.
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
-from peirce.model import Model, Task
+from peirce.model import Model, PlainRows, Task
 from peirce.parts import IGNORED, one_of, plain_cross_entropy, plain_softmax
 from peirce.spec import Spec
 from peirce_relations.augmentation import add_inferred_pairs, compositions
@@ -180,9 +180,7 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
             "model.heads": [{"use": "relation", "classes": count, "hidden": True}],
         }
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float:
         """The cross-entropy of the answer, and each problem's mean ones of further and of undecided pairs."""
         scores = [each["relation_logits"] for each in outputs]
         asked = [s[row["query"][0]][row["query"][1]] for s, row in zip(scores, rows, strict=True)]
@@ -204,11 +202,7 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         return loss
 
     def reference_metrics(
-        self,
-        data: RelationsData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: RelationsData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """The share of right answers: of all, and of those with as many edges."""
         by_size: dict[str, list[bool]] = {}

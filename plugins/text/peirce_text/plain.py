@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,6 @@ def plain_ranks(values: Sequence[float]) -> list[float]:
     return [1 + sum(b < a for b in values) + (sum(b == a for b in values) - 1) / 2 for a in values]
 
 
-def plain_accuracy(rows: Sequence[Mapping[str, Any]], scores: Sequence[Sequence[float]]) -> float:
-    """The share of rows whose largest score is that of `labels`."""
-    return plain_mean([plain_best(each) == row["labels"] for each, row in zip(scores, rows, strict=True)])
+def plain_accuracy(guesses: Iterable[tuple[int, Sequence[float]]]) -> float:
+    """The share of labels, each beside the scores of its classes, whose score is the largest."""
+    return plain_mean([plain_best(scores) == label for label, scores in guesses])

@@ -23,9 +23,9 @@ from torch import Tensor
 from peirce.errors import TaskError, check_known, renamed
 from peirce.extras import require
 from peirce.files import write_whole
-from peirce.model import Model, Task
+from peirce.model import Model, PlainRows, Task
+from peirce.parts import IGNORED, Head, Tokens, plain_cross_entropy
 from peirce.parts import Encoded as Atoms
-from peirce.parts import Head, Tokens, plain_cross_entropy
 from peirce.spec import HeadSpec, Spec
 from peirce_text.plain import plain_accuracy
 from peirce_text.progress import print_line, with_progress
@@ -371,6 +371,23 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         tokenizer = data.tokenizer
         return {"model.input.vocabulary": tokenizer.vocabulary, "model.input.pad_id": tokenizer.pad_id}
 
+    def plain_scores(self, outputs: PlainRows) -> list[Any]:
+        """What the head gives for each row, for references."""
+        return [each[f"{self.head}_logits"] for each in outputs]
+
+    def plain_guesses(self, rows: PlainRows, outputs: PlainRows) -> list[tuple[int, Any]]:
+        """Each label of some rows with the scores of its classes, for references: one of a row, or of each token."""
+        found: list[tuple[int, Any]] = []
+        for row, scores in zip(rows, self.plain_scores(outputs), strict=True):
+            labels = row["labels"]
+            found += zip(labels, scores, strict=True) if isinstance(labels, list) else [(labels, scores)]
+        return [guess for guess in found if guess[0] != IGNORED]
+
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float:
+        """The cross-entropy of the labels."""
+        guesses = self.plain_guesses(rows, outputs)
+        return plain_cross_entropy([scores for _, scores in guesses], [label for label, _ in guesses])
+
     def assets(self, data: TextData[EncodedT]) -> Mapping[str, bytes]:
         """The tokenizer, which frames, cuts and pads texts as in training, and the names of the classes."""
         names = {CLASSES: "".join(f"{name}\n" for name in data.classes).encode()} if data.classes else {}
@@ -488,25 +505,11 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
         """The share of examples that are labelled right."""
         return {"accuracy": float(self.right(model, data, split).mean())}
 
-    def plain_scores(self, outputs: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """What the head gives for each row, for references."""
-        return [each[f"{self.head}_logits"] for each in outputs]
-
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
-        """The cross-entropy of the labels."""
-        return plain_cross_entropy(self.plain_scores(outputs), [row["labels"] for row in rows])
-
     def reference_metrics(
-        self,
-        data: TextClassData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextClassData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """The share of rows whose label has the largest score."""
-        return {"accuracy": plain_accuracy(rows, self.plain_scores(outputs))}
+        return {"accuracy": plain_accuracy(self.plain_guesses(rows, outputs))}
 
 
 def keep_usable(

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce.model import Model
-from peirce.parts import plain_cross_entropy
+from peirce.model import Model, PlainRows
 from peirce_logic.choices.questions import Question, read_folder, read_questions
 from peirce_logic.input_texts import TextRow, assets_of, batch_of, row_of
 from peirce_logic.tasks import RelationOptions, check_levels, relations_of
@@ -31,7 +30,7 @@ from peirce_text import (
     tensors,
     vocabulary_settings,
 )
-from peirce_text.plain import plain_best, plain_ids, plain_mean
+from peirce_text.plain import plain_accuracy, plain_ids
 
 HEAD = "multiple_choice"
 SPLITS = ("train", "valid", "test")
@@ -168,28 +167,11 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
         head = {"use": HEAD, "choices": 3}
         return {**super().reference_settings(data), "model.input.token_types": 2, "model.heads": [head]}
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
-        """The cross-entropy among the options of each question."""
-        return plain_cross_entropy(
-            [each[f"{HEAD}_logits"] for each in outputs], [row["labels"] for row in rows]
-        )
-
     def reference_metrics(
-        self,
-        data: ChoiceData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: ChoiceData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """The share of questions whose answer scores highest."""
-        both = zip(rows, outputs, strict=True)
-        return {
-            "accuracy": plain_mean(
-                [plain_best(each[f"{HEAD}_logits"]) == row["labels"] for row, each in both]
-            )
-        }
+        return {"accuracy": plain_accuracy(self.plain_guesses(rows, outputs))}
 
     def read(self) -> dict[str, list[Question]]:
         """The questions of the splits whose answers are published."""

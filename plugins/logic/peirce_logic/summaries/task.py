@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from peirce.errors import InputError, TaskError
-from peirce.model import Model
-from peirce.parts import IGNORED, plain_cross_entropy
+from peirce.model import Model, PlainRows
+from peirce.parts import IGNORED
 from peirce_logic.input_texts import TextRow, assets_of, batch_of, row_of, start_in
 from peirce_logic.summaries.rouge import rouge
 from peirce_logic.summaries.texts import Example, examples_of
@@ -168,19 +168,8 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
         """A head that predicts next tokens."""
         return {**super().reference_settings(data), "model.heads": [{"use": "causal_lm", "as": "lm"}]}
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
-        """The cross-entropy of the summaries' tokens."""
-        scores = [one for each in outputs for one in each["lm_logits"]]
-        return plain_cross_entropy(scores, [label for row in rows for label in row["labels"]])
-
     def reference_metrics(
-        self,
-        data: SummaryData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: SummaryData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """The loss of a token."""
         return {} if split == "train" else {"loss": self.reference_loss(rows, outputs)}

@@ -14,10 +14,10 @@ from attrs import evolve, field, frozen, validators
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce.model import Model
-from peirce.parts import IGNORED, one_of, plain_cross_entropy
+from peirce.model import Model, PlainRows
+from peirce.parts import IGNORED, one_of
 from peirce_text.clutrr.stories import Story, read_folder, read_story, select_hops
-from peirce_text.plain import plain_best, plain_mean, plain_table
+from peirce_text.plain import plain_accuracy, plain_table
 from peirce_text.reading import Example, Row, read_splits
 from peirce_text.samples import write_csv
 from peirce_text.tasks import FolderOptions, TextClassData, TextClasses, at_least, outputs_of
@@ -232,31 +232,19 @@ class Clutrr(TextClasses[ClutrrOptions]):
             "model.input.token_types": 2, "model.heads": [{"use": self.options.head, "classes": 2, **problem}],
         }  # fmt: skip
 
-    def plain_answers(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> list[Any]:
-        """The scores of each story's relations, or of the pair that is asked for."""
-        scores = self.plain_scores(outputs)
+    def plain_guesses(self, rows: PlainRows, outputs: PlainRows) -> list[tuple[int, Any]]:
+        """The label of each story with the scores of its relations, or of those of the pair that is asked for."""
+        guesses = super().plain_guesses(rows, outputs)
         if self.options.head == "classification":
-            return scores
-        return [each[row["query"][0]][row["query"][1]] for each, row in zip(scores, rows, strict=True)]
-
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
-        """The cross-entropy of the relations."""
-        return plain_cross_entropy(self.plain_answers(rows, outputs), [row["labels"] for row in rows])
+            return guesses
+        queries = [row["query"] for row in rows]
+        return [(label, scores[x][y]) for (label, scores), (x, y) in zip(guesses, queries, strict=True)]
 
     def reference_metrics(
-        self,
-        data: TextClassData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextClassData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """The share of relations that are named right, in the test of stories of four facts."""
-        answers = zip(self.plain_answers(rows, outputs), rows, strict=True)
-        share = plain_mean([plain_best(each) == row["labels"] for each, row in answers])
+        share = plain_accuracy(self.plain_guesses(rows, outputs))
         return {
             "accuracy": share,
             **({"accuracy_4": share, "mean_accuracy": share} if split == "test" else {}),

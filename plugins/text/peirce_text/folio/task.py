@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
-from peirce.model import Model
+from peirce.model import Model, PlainRows
 from peirce_text.folio.problems import LABELS, find_files, problem
-from peirce_text.plain import plain_accuracy, plain_best, plain_ids, plain_table
+from peirce_text.plain import plain_best, plain_ids, plain_table
 from peirce_text.reading import Example, Row, read_rows, read_splits
 from peirce_text.samples import sentence, write_json_lines
 from peirce_text.tasks import FolderOptions, TextClassData, TextClasses, at_least
@@ -76,20 +76,15 @@ class Folio(TextClasses[FolioOptions]):
         return {**super().reference_settings(data), "model.input.token_types": 2, "model.heads": [head]}
 
     def reference_metrics(
-        self,
-        data: TextClassData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextClassData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """Accuracy, and how often each label was given for each."""
-        scores = self.plain_scores(outputs)
-        pairs = [(row["labels"], plain_best(each)) for row, each in zip(rows, scores, strict=True)]
+        pairs = [(label, plain_best(scores)) for label, scores in self.plain_guesses(rows, outputs)]
         counts = {
             f"confusion/{one}/{other}": float(pairs.count((i, j)))
             for i, one in enumerate(LABELS) for j, other in enumerate(LABELS)
         }  # fmt: skip
-        return {"accuracy": plain_accuracy(rows, scores), **counts}
+        return {**super().reference_metrics(data, split, rows, outputs), **counts}
 
     def rows(self) -> Mapping[str, Iterable[Row]]:
         """The rows of the files, or of the data set's splits."""

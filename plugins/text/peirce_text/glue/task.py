@@ -14,11 +14,10 @@ from torch import Tensor
 
 from peirce.errors import TaskError, check_known
 from peirce.files import parse_integer
-from peirce.model import Model
+from peirce.model import Model, PlainRows
 from peirce_text.glue.metrics import Numbers, score
 from peirce_text.glue.subtasks import DIAGNOSTIC, MISMATCHED, SUBTASKS, Subtask
 from peirce_text.plain import (
-    plain_accuracy,
     plain_best,
     plain_correlation,
     plain_ids,
@@ -146,9 +145,7 @@ class Glue(TextClasses[GlueOptions]):
         head = {"use": "classification", "classes": max(1, len(self.classes)), "problem": problem}
         return {**super().reference_settings(data), "model.heads": [head]}
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float:
         """The cross-entropy, or the mean square of how far numbers are off."""
         if self.options.task != "stsb":
             return super().reference_loss(rows, outputs)
@@ -156,11 +153,7 @@ class Glue(TextClasses[GlueOptions]):
         return plain_mean([(each[0] - row["labels"]) ** 2 for each, row in zip(scores, rows, strict=True)])
 
     def reference_metrics(
-        self,
-        data: TextClassData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextClassData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """Matthews' correlation of CoLA, accuracy of MNLI, and both correlations of STS-B."""
         scores, right = self.plain_scores(outputs), [row["labels"] for row in rows]
@@ -171,7 +164,9 @@ class Glue(TextClasses[GlueOptions]):
             return {"pearson": pearson, "spearman": spearman, SCORE: (pearson + spearman) / 2}
         given = list(map(plain_best, scores))
         if self.options.task == "mnli" or len(set(given)) < 2:
-            return {} if self.options.task == "cola" else {"accuracy": plain_accuracy(rows, scores)}
+            return (
+                {} if self.options.task == "cola" else super().reference_metrics(data, split, rows, outputs)
+            )
         return {"matthews": plain_correlation(right, given)}
 
     def __init__(self, options: GlueOptions) -> None:

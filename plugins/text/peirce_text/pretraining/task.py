@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from peirce.algebra import Scope
 from peirce.errors import TaskError, check_known
-from peirce.model import Model, Task
+from peirce.model import Model, PlainRows, Task
 from peirce.parts import IGNORED, Head, one_of, plain_cross_entropy
 from peirce_text.plain import plain_best, plain_mean
 from peirce_text.pretraining.batches import Batcher, Guessing, LazyBatch, Masking, NextTokens
@@ -178,9 +178,7 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
             "model.heads": heads,
         }  # fmt: skip
 
-    def plain_guesses(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> dict[str, tuple[list[Any], list[int]]]:
+    def plain_guesses(self, rows: PlainRows, outputs: PlainRows) -> dict[str, tuple[list[Any], list[int]]]:
         """The scores and the labels of each term."""
         found: dict[str, tuple[list[Any], list[int]]] = {self.term: ([], [])}
         for row, each in zip(rows, outputs, strict=True):
@@ -194,18 +192,12 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
             )
         return found
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float:
         """The sum of the cross-entropies of tokens and of pairs."""
         return sum(plain_cross_entropy(*both) for both in self.plain_guesses(rows, outputs).values())
 
     def reference_metrics(
-        self,
-        data: PretrainingData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: PretrainingData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """Loss and accuracy of each term, their sum, and the perplexity of next tokens."""
         found = {}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce.model import Model
+from peirce.model import Model, PlainRows
 from peirce.parts import IGNORED, one_of, plain_cross_entropy
 from peirce_text.plain import plain_mean
 from peirce_text.progress import print_line, with_progress
@@ -253,9 +253,7 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
         """A head for spans."""
         return {**super().reference_settings(data), "model.heads": [{"use": "span"}]}
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float:
         """The cross-entropy of the first and of the last token, among those where they may be."""
         losses = []
         for row, each in zip(rows, outputs, strict=True):
@@ -268,11 +266,7 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
         return plain_mean(losses)
 
     def reference_metrics(
-        self,
-        data: TextData[SquadSplit],
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextData[SquadSplit], split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """Exact match and F1 of the best spans, each judged in the window that shows most around its first token."""
         every = list(zip(self.plain_windows(data, split), outputs, strict=True))

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
-from peirce.model import Model, Start
+from peirce.model import Model, PlainRows, Start
 from peirce.parts import one_of, plain_cross_entropy
-from peirce_text.plain import plain_accuracy, plain_best, plain_f1, plain_ids, plain_mean
+from peirce_text.plain import plain_best, plain_f1, plain_ids, plain_mean
 from peirce_text.reading import Example, Row
 from peirce_text.samples import WHO, sentence, write_tables
 from peirce_text.tabular.baseline import baseline_sentences
@@ -108,9 +108,7 @@ class Classify(TextTable[ClassifyOptions]):
         head = {"use": "classification", "classes": classes, "problem": problem}
         return {**super().reference_settings(data), **types, "model.heads": [head]}
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float:
         """The mean cross-entropy, each by its weight."""
         losses = [
             row.get("weights", 1.0) * plain_cross_entropy([scores], [row["labels"]])
@@ -119,17 +117,13 @@ class Classify(TextTable[ClassifyOptions]):
         return plain_mean(losses)
 
     def reference_metrics(
-        self,
-        data: TextClassData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextClassData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """Accuracy, and the mean of the F1 of all classes."""
         scores = self.plain_scores(outputs)
         given, right = list(map(plain_best, scores)), [row["labels"] for row in rows]
         f1 = [plain_f1([a == k for a in right], [b == k for b in given]) for k in range(len(scores[0]))]
-        return {"accuracy": plain_accuracy(rows, scores), "macro_f1": plain_mean(f1)}
+        return {**super().reference_metrics(data, split, rows, outputs), "macro_f1": plain_mean(f1)}
 
     @classmethod
     def start(cls) -> Start:

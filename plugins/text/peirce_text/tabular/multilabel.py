@@ -12,7 +12,7 @@ from attrs import frozen
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce.model import Model
+from peirce.model import Model, PlainRows
 from peirce.parts import plain_sigmoid
 from peirce_text.plain import plain_f1, plain_ids, plain_mean
 from peirce_text.reading import Example
@@ -74,20 +74,14 @@ class MultiLabel(TextTable[MultiLabelOptions]):
         head = {"use": "multilabel", "classes": len({*WHO, *DOES})}
         return {**super().reference_settings(data), **types, "model.heads": [head]}
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float:
         """The mean of -ln of the probability that each label is there, or is not."""
         both = zip(rows, self.plain_scores(outputs), strict=True)
         pairs = [pair for row, scores in both for pair in zip(row["labels"], scores, strict=True)]
         return plain_mean([-math.log(plain_sigmoid(score if label else -score)) for label, score in pairs])
 
     def reference_metrics(
-        self,
-        data: TextClassData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextClassData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """F1 over all labels, its mean over labels, and the share of rows without a mistake."""
         right = [row["labels"] for row in rows]

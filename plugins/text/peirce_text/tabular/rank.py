@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
-from peirce.model import Model
+from peirce.model import Model, PlainRows
 from peirce_text.plain import plain_ids, plain_mean
 from peirce_text.reading import Example, Row
 from peirce_text.samples import WHO, sentence, write_tables
@@ -89,9 +89,7 @@ class Rank(NumberTable[RankOptions]):
         head = {"use": "classification", "classes": 1, "problem": "regression"}
         return {**super().reference_settings(data), "model.input.token_types": 2, "model.heads": [head]}
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float:
         """The mean of -ln of the probability of the right order, over pairs of texts of a query."""
         every = [
             (row["queries"], row["labels"], s[0])
@@ -104,11 +102,7 @@ class Rank(NumberTable[RankOptions]):
         return plain_mean(losses or [0.0])
 
     def reference_metrics(
-        self,
-        data: TextClassData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextClassData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """The discounted gain of the first ten over the best one, and one over the place of the first best text."""
         scores, gains, places = [each[0] for each in self.plain_scores(outputs)], [], []

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce.model import Model
+from peirce.model import Model, PlainRows
 from peirce_text.plain import plain_correlation, plain_ids, plain_mean, plain_ranks, plain_table
 from peirce_text.reading import Example
 from peirce_text.samples import sentence, write_tables
@@ -101,19 +101,13 @@ class Regress(NumberTable[TextTableOptions]):
         }  # fmt: skip
         return {**super().reference_settings(data), **types, "model.heads": [head]}
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float:
         """The mean square of how far off predictions are, in that unit."""
         both, (_, scale) = zip(rows, self.plain_scores(outputs), strict=True), self.plain_unit()
         return plain_mean([((scores[0] - row["labels"]) / scale) ** 2 for row, scores in both])
 
     def reference_metrics(
-        self,
-        data: TextClassData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextClassData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """How far predictions are off, and how they go with the numbers."""
         right, given = [row["labels"] for row in rows], [scores[0] for scores in self.plain_scores(outputs)]

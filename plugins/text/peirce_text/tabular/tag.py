@@ -11,8 +11,8 @@ from attrs import frozen
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce.model import Model
-from peirce.parts import IGNORED, plain_cross_entropy
+from peirce.model import Model, PlainRows
+from peirce.parts import IGNORED
 from peirce_text.plain import plain_best, plain_f1, plain_ids, plain_mean, plain_spans
 from peirce_text.progress import print_line
 from peirce_text.reading import Row
@@ -134,27 +134,11 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         head = {"use": "token_classification", "classes": count}
         return {**super().reference_settings(data), "model.heads": [head]}
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
-        """The cross-entropy of the tags of words."""
-        scores = [one for each in outputs for one in each[f"{self.head}_logits"]]
-        return plain_cross_entropy(scores, [label for row in rows for label in row["labels"]])
-
     def reference_metrics(
-        self,
-        data: TextData[EncodedWords],
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextData[EncodedWords], split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """The share of words that are tagged right, and F1 of their tags, or of the spans that tags mark."""
-        words = [
-            (label, plain_best(scores))
-            for row, each in zip(rows, outputs, strict=True)
-            for label, scores in zip(row["labels"], each[f"{self.head}_logits"], strict=True)
-            if label != IGNORED
-        ]
+        words = [(label, plain_best(scores)) for label, scores in self.plain_guesses(rows, outputs)]
         accuracy = plain_mean([a == b for a, b in words])
         if not any(name.startswith("B-") for name in data.classes):
             f1 = [

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from peirce.errors import InputError, TaskError
-from peirce.model import Model
-from peirce.parts import IGNORED, plain_cross_entropy
-from peirce_text.plain import plain_best, plain_ids, plain_mean, plain_table
+from peirce.model import Model, PlainRows
+from peirce.parts import IGNORED
+from peirce_text.plain import plain_accuracy, plain_ids, plain_mean, plain_table
 from peirce_text.reading import read_rows, read_splits
 from peirce_text.samples import WHO, sentence, write_tables
 from peirce_text.tasks import (
@@ -160,37 +160,24 @@ class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
         """A head that predicts next tokens."""
         return {**super().reference_settings(data), "model.heads": [{"use": "causal_lm", "as": "lm"}]}
 
-    def plain_guesses(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> list[list[tuple[int, Any]]]:
-        """Of each row, the tokens of the target, each with the scores that a model of one stack gives there."""
-        pairs = (
-            zip(row["joined_labels"], each["lm_logits"], strict=True)
-            for row, each in zip(rows, outputs, strict=True)
-        )
-        return [[pair for pair in some if pair[0] != IGNORED] for some in pairs]
-
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
-        """The cross-entropy of the targets' tokens."""
-        every = [pair for some in self.plain_guesses(rows, outputs) for pair in some]
-        return plain_cross_entropy([scores for _, scores in every], [label for label, _ in every])
+    def plain_guesses(self, rows: PlainRows, outputs: PlainRows) -> list[tuple[int, Any]]:
+        """The tokens of the targets, each with the scores that a model of one stack gives there."""
+        return super().plain_guesses([{"labels": row["joined_labels"]} for row in rows], outputs)
 
     def reference_metrics(
-        self,
-        data: TextData[EncodedPairs],
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextData[EncodedPairs], split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """The loss of a token, e to that power, and the shares of tokens and of targets that are guessed."""
         loss = self.reference_loss(rows, outputs)
-        right = [[plain_best(s) == label for label, s in some] for some in self.plain_guesses(rows, outputs)]
+        shares = [
+            plain_accuracy(self.plain_guesses([row], [each])) for row, each in zip(rows, outputs, strict=True)
+        ]
         return {
-            "loss": loss, "perplexity": math.exp(loss), "token_accuracy": plain_mean([a for one in right for a in one]),
-            "exact": plain_mean(list(map(all, right))),
-        }  # fmt: skip
+            "loss": loss,
+            "perplexity": math.exp(loss),
+            "token_accuracy": plain_accuracy(self.plain_guesses(rows, outputs)),
+            "exact": plain_mean([share == 1 for share in shares]),
+        }
 
     def read(self) -> dict[str, list[Texts]]:
         """The texts of the files, or of the data set's splits."""

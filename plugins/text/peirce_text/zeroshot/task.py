@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from peirce.errors import TaskError, unknown
-from peirce.model import Model
-from peirce.parts import plain_cross_entropy, plain_softmax
+from peirce.model import Model, PlainRows
+from peirce.parts import plain_softmax
 from peirce_text.glue.metrics import score
 from peirce_text.glue.subtasks import Metric
 from peirce_text.plain import plain_best, plain_correlation, plain_f1, plain_mean, plain_table
@@ -134,36 +134,18 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
         """None."""
         return {}
 
-    def plain_word_scores(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> list[list[float]]:
-        """The scores of the words of "good" and "bad" at the mask of each row."""
-        ids = self.plain_word_ids
-        return [
-            [each["mlm_logits"][row["mask"]][i] for i in ids] for each, row in zip(outputs, rows, strict=True)
-        ]
-
-    @property
-    def plain_word_ids(self) -> list[int]:
-        """The lines of the words in the vocabulary."""
+    def plain_guesses(self, rows: PlainRows, outputs: PlainRows) -> list[tuple[int, Any]]:
+        """The label of each row with the scores of the words at its mask; their ids are lines of the vocabulary."""
         lines = Path(self.options.tokenizer).read_text(encoding="utf-8").split()
-        return [lines.index(word) for word in dict.fromkeys(self.options.words.values())]
-
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
-        """The cross-entropy among the words."""
-        return plain_cross_entropy(self.plain_word_scores(rows, outputs), [row["labels"] for row in rows])
+        ids = [lines.index(word) for word in dict.fromkeys(self.options.words.values())]
+        masks = [each["mlm_logits"][row["mask"]] for row, each in zip(rows, outputs, strict=True)]
+        return [(row["labels"], [scores[i] for i in ids]) for row, scores in zip(rows, masks, strict=True)]
 
     def reference_metrics(
-        self,
-        data: TextClassData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextClassData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """Metrics of the mean probabilities over templates, and of each template where there are several."""
-        shares = [plain_softmax(each).tolist() for each in self.plain_word_scores(rows, outputs)]
+        shares = [plain_softmax(scores).tolist() for _, scores in self.plain_guesses(rows, outputs)]
         count = len(rows) // len(self.options.templates)
         each = [shares[start : start + count] for start in range(0, len(rows), count)]
         mean = [[plain_mean(some) for some in zip(*one, strict=True)] for one in zip(*each, strict=True)]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from peirce.errors import TaskError, check_known
-from peirce.model import Model, Task
+from peirce.model import Model, PlainRows, Task
 from peirce.parts import one_of, plain_cross_entropy
 from peirce_text import EncodedTexts, Ints, Tokenizer, at_least, batch_rows, evaluation_mode, outputs_of
 from peirce_text.plain import plain_accuracy, plain_mean
@@ -164,20 +164,14 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
             "model.input.token_types": 2,
         }
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float:
         """The cross-entropy of the labels."""
         return plain_cross_entropy(
             [each[f"{HEAD}_logits"] for each in outputs], [row["labels"] for row in rows]
         )
 
     def reference_metrics(
-        self,
-        data: EntailmentData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: EntailmentData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """Accuracy of the one file of a split, and of what its heuristics say."""
         name = {"train": "train", "valid": "validate", "test": "test_easy"}[split]
@@ -186,7 +180,8 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
         ]
         if split == "train":
             lines = lines[: self.options.limit or None]
-        accuracy = plain_accuracy(rows, [each[f"{HEAD}_logits"] for each in outputs])
+        labels, scores = [row["labels"] for row in rows], [each[f"{HEAD}_logits"] for each in outputs]
+        accuracy = plain_accuracy(zip(labels, scores, strict=True))
         said = {
             f"{heuristic}/{name}": plain_mean([line[1 + i] == line[0] for line in lines])
             for i, heuristic in enumerate(HEURISTICS)

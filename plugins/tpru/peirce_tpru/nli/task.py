@@ -12,7 +12,7 @@ from attrs import frozen
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce.model import Model
+from peirce.model import Model, PlainRows
 from peirce.parts import one_of
 from peirce_text import (
     EncodedTexts,
@@ -160,14 +160,10 @@ class Nli(TextClasses[NliOptions]):
         }  # fmt: skip
 
     def reference_metrics(
-        self,
-        data: TextClassData,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: TextClassData, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """Accuracy, which is the score where there are no pairs of other genres."""
-        accuracy = plain_accuracy(rows, self.plain_scores(outputs))
+        accuracy = plain_accuracy(self.plain_guesses(rows, outputs))
         return {"accuracy": accuracy, **({} if split + MISMATCHED in data.splits else {SCORE: accuracy})}
 
     def rows(self) -> Mapping[str, Iterable[Row]]:

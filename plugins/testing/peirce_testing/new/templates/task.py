@@ -9,13 +9,13 @@ A spec to train on it, whose vocabulary and head the task gives:
     positions = [{ use = "absolute" }]
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from attrs import field, frozen, validators
 from peirce import Model, TaskError
-from peirce.model import Task
+from peirce.model import PlainRows, Task
 from peirce.parts import plain_cross_entropy
 from torch import Tensor
 
@@ -110,19 +110,13 @@ class NewPart(Task[NewPartOptions, Data]):
         heads = [{"use": "classification", "classes": 2}]
         return {"model.input.vocabulary": 1 + self.options.tokens, "model.heads": heads}
 
-    def reference_loss(
-        self, rows: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-    ) -> float:
+    def reference_loss(self, rows: PlainRows, outputs: PlainRows) -> float:
         """The cross-entropy, from what a model gives for each row by itself."""
         scores = [each["classification_logits"] for each in outputs]
         return plain_cross_entropy(scores, [row["labels"] for row in rows])
 
     def reference_metrics(
-        self,
-        data: Data,
-        split: str,
-        rows: Sequence[Mapping[str, Any]],
-        outputs: Sequence[Mapping[str, Any]],
+        self, data: Data, split: str, rows: PlainRows, outputs: PlainRows
     ) -> Mapping[str, float]:
         """The share of rows whose label scores higher."""
         scores = [each["classification_logits"] for each in outputs]
