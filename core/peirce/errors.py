@@ -184,6 +184,11 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     return sorted(known, key=lambda other: (-SequenceMatcher(None, start, other).ratio(), other))
 
 
+def are_close(name: str, other: str) -> bool:
+    """Whether a name may be a slip for another."""
+    return SequenceMatcher(None, str(name), other).ratio() >= 0.6
+
+
 def unusable(what: object, reason: object) -> str:
     """The sentence for a part, such as `position 'shaw'`, that cannot be used where a spec names it."""
     return f"{what} cannot be used here: {reason}"
@@ -202,8 +207,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     names = nearest(name, known)
     if not names:
         return f"{subject}; there are none"
-    close = SequenceMatcher(None, str(name), names[0]).ratio() >= 0.6
-    hint = f" Did you mean {names[0]!r}?" if close else ""
+    hint = f" Did you mean {names[0]!r}?" if are_close(name, names[0]) else ""
     shown = [f'"{other}"' if "," in other else other for other in names[:_MOST_NAMES]]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return f"{subject}.{hint} Known: {', '.join(shown)}{more}"

@@ -11,7 +11,7 @@ from attrs import field, frozen, validators
 from peirce.errors import ExportError
 from peirce.parts import Signature, TensorSpec
 from peirce_export.metadata import Metadata
-from peirce_export.onnx.exporter import DEFAULT_OPSET
+from peirce_export.onnx.exporter import DEFAULT_OPSET, OnnxOptions
 from peirce_export.pipelines import Field, Pipeline
 
 Kind = Literal["onnxruntime", "tensorrt", "python"]
@@ -72,6 +72,17 @@ class TritonOptions:
     profile: tuple[str, ...] = field(default=(), converter=_texts)
     opset: int = DEFAULT_OPSET
     seed: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.onnx()
+
+    def onnx(self) -> OnnxOptions:
+        """The options of the ONNX export in between.
+
+        Raises:
+            ValueError: it does not take one of them.
+        """
+        return OnnxOptions(opset=self.opset, precision=self.precision, generate=self.generate, seed=self.seed)
 
 
 def messages() -> Any:

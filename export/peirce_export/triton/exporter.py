@@ -136,10 +136,7 @@ class TritonExporter(Exporter):
         if options.kind == "tensorrt":
             return self._engines(model, folder)
         onnx = folder / "model.onnx"
-        through = OnnxOptions(
-            opset=options.opset, precision=options.precision, generate=options.generate, seed=options.seed
-        )
-        report, described = OnnxExporter(through).export_intermediate(model, onnx)
+        report, described = OnnxExporter(options.onnx()).export_intermediate(model, onnx)
         files = [role_path(metadata.role, onnx) for metadata in described]
         return report, [_Graph(onnx=f, file=f, metadata=m) for f, m in zip(files, described, strict=True)]
 

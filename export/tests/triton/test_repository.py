@@ -52,6 +52,11 @@ def test_without_tritonclient_it_says_what_to_install(weather: Path, tmp_path: P
     assert not list(tmp_path.iterdir())
 
 
+def test_an_opset_that_no_onnx_file_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="'opset' must be in"):
+        TritonOptions(opset=99)
+
+
 def test_rows_are_those_of_the_first_dim_alone() -> None:
     def signature(*outputs: tuple[str | int, ...]) -> Signature:
         ids = TensorSpec(name="ids", dtype="int64", dims=("batch", "length"))

@@ -19,11 +19,12 @@ from thorough import often
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 import peirce
-from peirce.errors import ModelFileError
+from peirce.errors import InputError, ModelFileError
 from peirce.model import Model
 from peirce.registry import Registry, default_catalogue, hookimpl
 from peirce_basics import plugin as basics
 from peirce_folnet import plugin as folnet
+from peirce_hf.checkpoints import cli
 from peirce_hf.checkpoints.importing import ASSET, export_transformers, import_transformers, layout_of
 from peirce_hf.checks import differing_weights, example_model, largest_difference, layout_agrees
 from peirce_hf.hooks import LAYOUTS
@@ -380,6 +381,17 @@ def test_an_albert_whose_map_keeps_the_width_is_refused(tmp_path: Path) -> None:
     example_model("albert", tmp_path / "theirs", embedding_size=24)
     with pytest.raises(ModelFileError, match="embedding_size and hidden_size are both 24"):
         import_transformers(tmp_path / "theirs", tmp_path / "ours")
+
+
+def test_a_deberta_with_a_map_of_its_embeddings_is_refused(tmp_path: Path) -> None:
+    example_model("deberta-v2", tmp_path / "theirs", embedding_size=16)
+    with pytest.raises(ModelFileError, match="embedding_size is 16 and hidden_size 24"):
+        import_transformers(tmp_path / "theirs", tmp_path / "ours")
+
+
+def test_count_padding_is_refused_on_the_way_back(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--back writes the model as it was imported"):
+        cli.transformers(tmp_path / "ours", tmp_path / "theirs", back=True, count_padding=True)
 
 
 def draw_settings(kind: str, draw: random.Random) -> dict[str, Any]:

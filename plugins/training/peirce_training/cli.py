@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from peirce.commands import Json, application, print_json, print_table
-from peirce.errors import PeirceError, TaskError, unknown
+from peirce.errors import PeirceError, TaskError, are_close, nearest, unknown
 from peirce.registry import default_registry, load_spec, ready_specs
 
 if TYPE_CHECKING:
@@ -267,31 +267,39 @@ class SettingsCommand(TyperCommand):
                 flag = next(word for word in words if word.startswith(flag))
             flag = flag.partition("=")[0]
             options = [name for each in self.params for name in each.opts if name.startswith("--")]
-            key, default = None, None
-            if f"-{flag}" not in options:
-                key, default = _setting(flag.lstrip("-").replace("-", "_"), words)
+            settings = {} if f"-{flag}" in options else _settings(words)
+            name = flag.lstrip("-").replace("-", "_")
+            key, default = settings.get(name, (None, None))
             if default is False and flag in words:
                 at = words.index(flag)
                 return self.parse_args(ctx, [*words[:at], "--set", f"{key}=true", *words[at + 1 :]])
-            known = f"{unknown('option', flag, options)}. Settings are written"
-            message = f"{flag} is a setting; write" if key else known
-            vars(error).update(message=f"{message} --set {key or 'KEY'}=VALUE.", possibilities=None)
+            meant = nearest(name, [*settings, *(each.lstrip("-") for each in options)])[0]
+            if key is None and meant in settings and are_close(name, meant):
+                key = settings[meant][0]
+                message = f"unknown option {flag!r}; the nearest is the setting {key}; write"
+            elif key is None:
+                message = f"{unknown('option', flag, options)}. Settings are written"
+            else:
+                message = f"{flag} is a setting; write"
+            more = "; `peirce train --settings --task NAME` lists them" * (key is None)
+            vars(error).update(message=f"{message} --set {key or 'KEY'}=VALUE{more}.", possibilities=None)
             raise
 
 
-def _setting(name: str, words: Sequence[str]) -> tuple[str | None, Any]:
-    """The key and the default of the setting that a flag may mean, of the task that is named, or else of any task."""
+def _settings(words: Sequence[str]) -> dict[str, tuple[str, Any]]:
+    """By name, key and default of each setting of the training and of the task that is named, or else of any task."""
     from peirce_training.settings import all_settings
 
     registry = default_registry()
     named = [other for word, other in pairwise(words) if word == "--task"]
     with suppress(PeirceError):
         parts = [registry.get("tasks", each) for each in named or registry.names("tasks")]
-        known = {one["name"]: one.get("default") for part in parts for one in all_settings(part)}
-        return next(
-            ((key, known[key]) for key in (f"task.{name}", f"train.{name}") if key in known), (None, None)
+        known = sorted(
+            ((one["name"], one.get("default")) for part in parts for one in all_settings(part)),
+            key=lambda one: not one[0].startswith("train."),  # a name that both have is the task's
         )
-    return None, None
+        return {key.partition(".")[2]: (key, default) for key, default in known}
+    return {}
 
 
 training, evaluation = application(), application()

@@ -61,6 +61,7 @@ def test_settings_as_flags_and_data_without_a_task_say_what_to_write(
     for flag, said in (
         ("--tokens", "--tokens is a setting; write --set task.tokens=VALUE"),
         ("--save-every", "write --set train.save_every=VALUE"),
+        ("--save-evry", "the nearest is the setting train.save_every; write --set train.save_every=VALUE"),
         ("--nonsense", "Settings are written --set KEY=VALUE"),
     ):
         assert run("train", spec, "--task", "marked", flag, "3", "-o", tmp_path / "x") == 2

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from peirce.commands import Json, NewModel, Overwrite, print_new_model, print_result, refuse_existing
+from peirce.errors import InputError
 
 
 def transformers(
@@ -30,6 +31,10 @@ def transformers(
 ) -> None:
     """Import a model that transformers saved, as a spec of parts."""
     if back:
+        if count_padding:
+            raise InputError(
+                "--count-padding is of an import, and --back writes the model as it was imported; leave one of them out"
+            )
         refuse_existing(output, ("config.json", "model.safetensors"), overwrite)
         from peirce_hf.checkpoints.importing import export_transformers
 

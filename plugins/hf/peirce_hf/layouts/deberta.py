@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
+from peirce.errors import ModelFileError
 from peirce_hf.layouts.bert import Bert
 from peirce_hf.layouts.layout import Names, at_least
 
@@ -35,6 +36,7 @@ class DebertaV2(Bert):
 
     vocab_size: int = at_least(1, default=128_100)
     hidden_size: int = at_least(1, default=1536)
+    embedding_size: int | None = None
     num_hidden_layers: int = at_least(1, default=24)
     num_attention_heads: int = at_least(1, default=24)
     intermediate_size: int = at_least(1, default=6144)
@@ -52,6 +54,11 @@ class DebertaV2(Bert):
 
     def spec(self) -> dict[str, Any]:
         """BERT's, with vectors of distances, of which those far apart share some."""
+        if self.embedding_size not in (None, self.hidden_size):
+            raise ModelFileError(
+                f"embedding_size is {self.embedding_size} and hidden_size {self.hidden_size}; a deberta-v2 has a map "
+                "between them before its norm, which no spec has: only one whose sizes are equal can be imported"
+            )
         spec, buckets, longest = super().spec(), self.position_buckets, self.max_relative_positions
         longest = longest if longest > 0 else self.max_position_embeddings
         distances = {
