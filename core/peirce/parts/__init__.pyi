@@ -29,6 +29,7 @@ from .operator import Weight as Weight
 from .operator import Writer as Writer
 from .operator import axes_of as axes_of
 from .operator import typing_of as typing_of
+from .plain import PlainMap as PlainMap
 from .plain import plain_cross_entropy as plain_cross_entropy
 from .plain import plain_gelu as plain_gelu
 from .plain import plain_linear as plain_linear

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
+PlainMap: TypeAlias = Mapping[str, Any]
+"""What a reference is given, or gives, by name: numbers as nested lists."""
 
 
 def plain_linear(
@@ -59,8 +61,8 @@ def plain_gelu(values: Any, *, tanh: bool = False) -> Numbers:
 
 
 def plain_cross_entropy(logits: Any, labels: Any, ignored: int = -100) -> float:
-    """The mean of -ln of the labels' shares of the softmax, [n, classes] against [n], where labels are not ignored."""
-    rows = np.asarray(logits, dtype=float)
-    counted = [i for i, label in enumerate(labels) if label != ignored]
-    losses = [-math.log(plain_softmax(rows[i])[labels[i]]) for i in counted]
+    """The mean of -ln of the labels' shares of the softmax, [..., classes] against [...], of labels that count."""
+    scores = np.asarray(logits, dtype=float)
+    counted = [(place, label) for place, label in np.ndenumerate(labels) if label != ignored]
+    losses = [-math.log(plain_softmax(scores[place])[label]) for place, label in counted]
     return sum(losses) / max(1, len(losses))
