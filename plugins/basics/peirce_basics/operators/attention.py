@@ -10,7 +10,7 @@ from attrs import field, frozen, validators
 from torch import Tensor
 
 from peirce.kernels import channels_first
-from peirce.parts import AttentionOperator, Dims, PlainScope, Reader, Writer, plain_linear
+from peirce.parts import AttentionOperator, Dims, PlainMap, PlainScope, Reader, Writer, plain_linear
 
 
 @frozen(kw_only=True)
@@ -93,7 +93,8 @@ class Attention(AttentionOperator):
             for h, q in enumerate(query_heads):
                 g = h * len(key[0]) // len(query_heads)
                 scores = [sum(i * j for i, j in zip(q, key[a][g], strict=True)) for a in tokens]
-                weights = [math.exp(score - max(scores)) for score in scores]
+                most = max(scores, default=0.0)
+                weights = [math.exp(score - most) for score in scores]
                 total = sum(weights)
                 pairs = [(w / total, value[a][g]) for w, a in zip(weights, tokens, strict=True)]
                 heads.append([sum(w * v[s] for w, v in pairs) for s in range(len(q))])
@@ -101,8 +102,8 @@ class Attention(AttentionOperator):
         return result
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """Queries and keys, each over the fourth root of the head's size, values, and attention."""
         bias, groups = self.options.bias, self.options.kv_heads or dims.heads
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch.nn.functional as F
 from torch import Tensor
 
-from peirce.parts import Dims, NoOptions, PlainScope, PureOperator, Reader, Writer, plain_linear
+from peirce.parts import Dims, NoOptions, PlainMap, PlainScope, PureOperator, Reader, Writer, plain_linear
 
 
 class RelationAttention(PureOperator):
@@ -61,7 +61,8 @@ class RelationAttention(PureOperator):
             for h, q in enumerate(query[x]):
                 keys = [[k + p for k, p in zip(key[a][h], relation_key[x][a], strict=True)] for a in nodes]
                 scores = [sum(i * j for i, j in zip(q, k, strict=True)) for k in keys]
-                weights = [math.exp(score - max(scores)) for score in scores]
+                most = max(scores, default=0.0)
+                weights = [math.exp(score - most) for score in scores]
                 total = sum(weights)
                 weighted = [
                     (w / total, value[a][h], relation_value[x][a])
@@ -72,8 +73,8 @@ class RelationAttention(PureOperator):
         return result
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """Queries and keys of nodes and pairs, over the fourth root of the head's size, values, and attention."""
         heads, size = dims.heads, dims.head_size
 

@@ -63,7 +63,7 @@ def limits(harness: Harness) -> None:
         if not typing.startswith("B <- B x B"):
             narrow = harness.resize(NARROW)
             whole = long if harness.label == EXAMPLE else plain_view(kinds[0], 1, most // 4)
-            check_reference(narrow, whole, narrow.draw(whole))
+            check_reference(narrow, whole, narrow.draw(whole), maps=False)
         if issubclass(part, RecurrentOperator):
             _check_far_gradients(narrow)
     elif not isinstance(harness, ArchitectureHarness):

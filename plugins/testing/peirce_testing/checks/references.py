@@ -88,7 +88,7 @@ def states(part: type[Any], stated: str = "reference") -> bool:
 
 
 def check_reference(
-    harness: Harness, view: View, tensors: Tensors, unread: dict[str, bool] | None = None
+    harness: Harness, view: View, tensors: Tensors, unread: dict[str, bool] | None = None, maps: bool = True
 ) -> None:
     """Compare a part with its `reference`; an operator relative to the largest value.
 
@@ -97,6 +97,7 @@ def check_reference(
         view: who sees whom.
         tensors: what it reads.
         unread: told of each parameter whether no reference has read it yet.
+        maps: whether an operator is compared behind its maps, too; they know each token alone, and no length.
     """
     instance = _begun(harness)
     unread = {} if unread is None else unread
@@ -104,7 +105,7 @@ def check_reference(
         _check_recurrent(instance, tensors, unread)
     elif isinstance(instance, PureOperator):
         _check_pure(harness, instance, view, tensors)
-        if states(harness.part, "reference_of_atoms"):
+        if maps and states(harness.part, "reference_of_atoms"):
             _check_maps(instance, harness.dims, view, unread)
     else:
         with torch.no_grad():
