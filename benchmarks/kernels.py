@@ -20,13 +20,13 @@ from typing import Any
 import torch
 from measuring import record
 
-from peirce.kernels.choice import accumulator
+from peirce.kernels.triton_tiles import accumulator
 
 # float16 is compiled as bfloat16 is, and float64 is for references: both for one target. Odd numbers of tokens change
 # nothing where a row of memory is a pair's channels.
 TARGETS = {80: "A100", 90: "H100", 120: "RTX 50"}
 DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32", torch.float64: "fp64"}
-MODULES = ("triton_trans", "triton_norm", "triton_pairs")
+MODULES = ("peirce_folnet.kernels.trans", "peirce.kernels.triton_norm", "peirce_folnet.kernels.pairs")
 INTEGERS = {"B", "N", "X", "A", "Y", "D", "H", "period"}
 ONES = {"ka", "vy", "ma"}
 """Strides that are 1 in the layouts that Peirce has, as the launcher finds out."""
@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--targets", nargs="+", type=int, default=list(TARGETS), help="compute capabilities")
     asked = parser.parse_args()
     rows = []
-    for module in (importlib.import_module(f"peirce.kernels.{name}") for name in MODULES):
+    for module in map(importlib.import_module, MODULES):
         for (dtype, name), launched in product(DTYPES.items(), module.LAUNCHED):
             if asked.only not in launched or name not in asked.dtypes:
                 continue

@@ -77,7 +77,8 @@ def count_kernels() -> None:
     """Register how many operations the kernels take, where triton is installed."""
     if find_spec("triton") is None:
         return
-    from peirce.kernels import triton_norm, triton_pairs, triton_trans  # noqa: F401  # they register operators
+    import peirce_folnet.kernels.pairs  # they register operators
+    import peirce_folnet.kernels.trans  # noqa: F401
 
     def trans(k: Tensor, v: Tensor, *others: Any, out_val: Any, factor: int = 2) -> int:
         return factor * k.numel() * v.shape[-1]

@@ -7,8 +7,6 @@ from .blocks import uses_blocks as uses_blocks
 from .blocks import uses_blocks_in_training as uses_blocks_in_training
 from .choice import uses_kernel as uses_kernel
 from .fused import fused_norm as fused_norm
-from .fused import fused_pairs as fused_pairs
-from .fused import fused_trans as fused_trans
 from .fusion import Cache as Cache
 from .fusion import FusedLinear as FusedLinear
 from .fusion import constant_weights as constant_weights

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 from importlib.util import find_spec
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -72,15 +71,3 @@ def _reason_against(tensors: tuple[Tensor, ...], whole: int) -> str | None:
 def _is_measured(sample: Tensor) -> bool:
     """Whether a measurement on this card says that kernels win."""
     return bool(MEASURED) and sample.is_cuda and torch.cuda.get_device_name(sample.device) in MEASURED
-
-
-def accumulator(dtype: torch.dtype) -> Any:
-    """What a kernel sums in, as Triton's dtype: float32, or float64 where the values are."""
-    import triton.language as tl
-
-    return tl.float64 if dtype == torch.float64 else tl.float32
-
-
-def product_precision(sample: Tensor) -> str:
-    """How products of float32 are computed: as torch's own are, by `torch.backends.cuda.matmul.allow_tf32`."""
-    return "tf32" if sample.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32 else "ieee"

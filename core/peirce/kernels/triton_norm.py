@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.library import custom_op
 
-from peirce.kernels.choice import accumulator
+from peirce.kernels.triton_tiles import accumulator, standardised, standardised_backward
 
 WARPS = 4
 LAUNCHED = ("norm_forward", "norm_backward")
@@ -23,23 +23,6 @@ LAUNCHED = ("norm_forward", "norm_backward")
 BLOCKS = {2: {"BR": 32}, 4: {"BR": 32}, 8: {"BR": 16}}
 """Atoms of a tile of 64 channels by the bytes of a number, fewer where there are more channels: with these nothing spills
 on sm_90 (benchmarks/results/kernels.json)."""
-
-
-@triton.jit
-def standardised(values, epsilon, D, BD: tl.constexpr):
-    """Values [rows, BD] with zero mean and unit variance over D channels, zero behind them, and 1 / deviation."""
-    mean = tl.sum(values, 1) / D
-    centred = tl.where((tl.arange(0, BD) < D)[None, :], values - mean[:, None], 0.0)
-    inverse = 1.0 / tl.sqrt(tl.sum(centred * centred, 1) / D + epsilon)
-    return centred * inverse[:, None], inverse
-
-
-@triton.jit
-def standardised_backward(grads, normal, inverse, D):
-    """The gradient of what was standardised, of that of the result, which is zero behind D channels."""
-    mean = tl.sum(grads, 1) / D
-    slope = tl.sum(grads * normal, 1) / D
-    return (grads - mean[:, None] - normal * slope[:, None]) * inverse[:, None]
 
 
 @triton.jit

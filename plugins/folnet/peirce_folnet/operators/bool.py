@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, cast
 
 import torch
@@ -11,8 +10,8 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope, standardise
-from peirce.kernels import fused_pairs, in_blocks, on_cpu, uses_blocks, uses_blocks_in_training
-from peirce.parts import Dims, PlainScope, StateOperator, plain_gelu, plain_linear, plain_relu
+from peirce.kernels import in_blocks, on_cpu, uses_blocks, uses_blocks_in_training, uses_kernel
+from peirce.parts import Dims, PlainMap, PlainScope, StateOperator, plain_gelu, plain_linear, plain_relu
 
 
 @frozen(kw_only=True)
@@ -60,9 +59,12 @@ class Bool(StateOperator):
             return None
         linears = self.binary.hidden, self.binary.output, self.converse
         hidden, output, converse = ((each.weight, each.bias) for each in linears)
-        binary = fused_pairs(state.binary, hidden, output, converse, scope.pairs, epsilon, rate)
-        if binary is None:
+        width = state.binary.shape[-1]
+        if not uses_kernel("bool", state.binary, *hidden, *output, *converse, whole=width):
             return None
+        from peirce_folnet.kernels.pairs import pair_network
+
+        binary = pair_network(state.binary, hidden, output, converse, scope.pairs, epsilon, rate)
         increment = self.unary(scope.zero_unary(standardise(state.unary, epsilon=epsilon)))
         return Predicates(state.unary + F.dropout(increment, rate), binary)
 
@@ -89,9 +91,7 @@ class Bool(StateOperator):
         )
         return result
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Both perceptrons, the second on each relation beside its converse."""
 
         def clause(values: Any, name: str, hidden: int, width: int) -> Any:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.kernels import fused_trans, product_by_channel
-from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear, plain_softmax
+from peirce.kernels import product_by_channel, uses_kernel
+from peirce.parts import Dims, Operator, PlainMap, PlainScope, Reader, Writer, plain_linear, plain_softmax
 
 
 class Trans(Operator):
@@ -43,15 +42,19 @@ class Trans(Operator):
 
     def fused(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor | None:
         """The same of the kernel's logits, which are normalised tile by tile and never in memory."""
-        return fused_trans(kernel, premise, scope)
+        if not uses_kernel("trans", kernel, premise):
+            return None
+        from peirce_folnet.kernels.trans import trans
+
+        return trans(kernel, premise, scope.pairs, scope.dropout)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over a, term by term."""
         return cast(list[Any], np.einsum("xad,ayd->xyd", kernel, premise).tolist())
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """Weights and relations of the second step, and the sum."""
         logits = plain_linear(given["binary"], parameters, "kernel", dims.binary, bias=False)
         weights = plain_softmax(logits, np.asarray(scope)[..., None], axis=1)

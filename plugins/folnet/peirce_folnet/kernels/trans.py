@@ -22,8 +22,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.library import custom_op
 
-from peirce.kernels.choice import accumulator, product_precision
-from peirce.kernels.triton_tiles import corner, draw_seed, inside, kept, tile
+from peirce.kernels.triton_tiles import corner, draw_seed, inside, kept, launch_constants, tile
 
 BLOCKS = {
     2: {"BX": 64, "BA": 32, "BY": 64},
@@ -174,16 +173,8 @@ def _masked(k: Tensor, mask: Tensor | None) -> tuple[Tensor, tuple[int, int, int
 
 
 def _constants(k: Tensor, mask: Tensor | None, seed: Tensor | None, rate: float) -> dict[str, Any]:
-    return {
-        "seed": k if seed is None else seed,
-        "rate": rate,
-        "MASKED": mask is not None,
-        "DROPS": seed is not None,
-        "PRECISION": product_precision(k),
-        "SUM": accumulator(k.dtype),
-        "num_warps": WARPS,
-        **BLOCKS[k.itemsize],
-    }
+    given = {"seed": k if seed is None else seed, "rate": rate}
+    return {**given, **launch_constants(k, mask, seed, WARPS), **BLOCKS[k.itemsize]}
 
 
 def _grid(k: Tensor, rows: int, row_block: str, columns: int, column_block: str) -> tuple[int]:
@@ -202,20 +193,8 @@ def _trans(
     given, strides = _masked(k, mask)
     with torch.cuda.device_of(k):
         trans_forward[_grid(k, x, "BX", y, "BY")](
-            k,
-            v,
-            given,
-            u,
-            norms,
-            b,
-            x,
-            a,
-            y,
-            *k.stride(),
-            *v.stride(),
-            *strides,
-            **_constants(k, mask, seed, rate),
-        )
+            k, v, given, u, norms, b, x, a, y, *k.stride(), *v.stride(), *strides, **_constants(k, mask, seed, rate)
+        )  # fmt: skip
     return u, norms
 
 
@@ -281,7 +260,17 @@ _trans.register_autograd(_differentiate, setup_context=_keep)
 
 
 def trans(logits: Tensor, values: Tensor, pairs: Tensor | None, rate: float = 0.0) -> Tensor:
-    """What `fused_trans` gives."""
+    """Compose two relations channel by channel: a softmax of the first over the middle token, times the second.
+
+    Args:
+        logits: k, [b, x, a, d].
+        values: v, [b, a, y, d], zero outside the scope.
+        pairs: bool [b or 1, x, a], the tokens that the rows see; None for all.
+        rate: at which weights are dropped.
+
+    Returns:
+        [b, x, y, d], zeros where a row sees nothing.
+    """
     k, v = logits.permute(3, 0, 1, 2), values.permute(3, 0, 1, 2)
     u, _ = _trans(k, v, pairs, draw_seed(k, rate), rate)
     return u.permute(1, 2, 3, 0)

@@ -1,4 +1,4 @@
-"""The kernels in Triton's language, interpreted on a CPU: `tox -e kernels`, which brings triton, runs these.
+"""The kernels in Triton's language, core's norm with them, interpreted on a CPU: `tox -e kernels` brings triton.
 
 Expected values are torch's own operations in float64, on the numbers that the kernel is given. The interpreter has
 multiplied bfloat16 wrongly, so float32 and float16 stand for it; no test here says anything about a card.
@@ -84,7 +84,7 @@ def compare(
 def test_trans(
     dtype: torch.dtype, b: int, x: int, a: int, y: int, d: int, mask: str, tokens_last: bool
 ) -> None:
-    from peirce.kernels.triton_trans import trans
+    from peirce_folnet.kernels.trans import trans
 
     torch.manual_seed(x + 100 * a)
     logits, values = torch.randn(d, b, x, a, dtype=dtype), torch.randn(d, b, a, y, dtype=dtype)
@@ -101,7 +101,7 @@ def test_trans(
 
 
 def test_trans_drops_the_same_weights_forward_and_backward() -> None:
-    from peirce.kernels.triton_trans import trans
+    from peirce_folnet.kernels.trans import trans
 
     k, v = torch.randn(2, 19, 21, 3, dtype=torch.float64), torch.randn(2, 21, 5, 3, dtype=torch.float64)
     torch.manual_seed(1)
@@ -182,7 +182,7 @@ def network(d: int, h: int, dtype: torch.dtype) -> list[Tensor]:
     MASKS,
 )
 def test_pairs(dtype: torch.dtype, b: int, x: int, before: int, d: int, h: int, mask: str) -> None:
-    from peirce.kernels.triton_pairs import pair_network
+    from peirce_folnet.kernels.pairs import pair_network
 
     torch.manual_seed(x + 100 * d)
     atoms = torch.randn(b, x, x + before, d).to(dtype)
@@ -196,7 +196,7 @@ def test_pairs(dtype: torch.dtype, b: int, x: int, before: int, d: int, h: int, 
 
 
 def test_pairs_drop_the_same_numbers_forward_and_backward() -> None:
-    from peirce.kernels.triton_pairs import pair_network
+    from peirce_folnet.kernels.pairs import pair_network
 
     atoms, weights = torch.randn(1, 6, 6, 5).double(), network(5, 7, torch.float64)
 
@@ -211,7 +211,9 @@ def test_pairs_drop_the_same_numbers_forward_and_backward() -> None:
 
 
 def test_operators_hold_what_torch_asks_of_them() -> None:
-    from peirce.kernels import triton_norm, triton_pairs, triton_trans
+    from peirce.kernels import triton_norm
+    from peirce_folnet.kernels import pairs as pair_kernels
+    from peirce_folnet.kernels import trans as trans_kernels
 
     def check(operator: Any, *arguments: Any) -> None:
         torch.library.opcheck(operator, arguments)
@@ -221,18 +223,18 @@ def test_operators_hold_what_torch_asks_of_them() -> None:
 
     pairs = pairs_of("relation", 1, 5, 5)
     k, v = leaf(2, 1, 5, 5), leaf(2, 1, 5, 4)
-    check(triton_trans._trans, k, v, pairs, None, 0.0)
-    u, norms = triton_trans._trans(k.detach(), v.detach(), pairs, None, 0.0)
+    check(trans_kernels._trans, k, v, pairs, None, 0.0)
+    u, norms = trans_kernels._trans(k.detach(), v.detach(), pairs, None, 0.0)
     saved = k.detach(), v.detach(), pairs, None, u, norms
-    check(triton_trans._trans_backward, *saved, torch.randn(2, 1, 5, 4), 0.0)
+    check(trans_kernels._trans_backward, *saved, torch.randn(2, 1, 5, 4), 0.0)
     atoms, weight, bias = leaf(1, 5, 5, 3), leaf(3), leaf(3)
     check(triton_norm._norm, atoms, weight, bias, pairs, 1e-5)
     check(triton_norm._norm_backward, torch.randn(1, 5, 5, 3), atoms.detach(), weight.detach(), pairs, 1e-5)
     weights = [each.requires_grad_() for each in network(3, 4, torch.float32)]
-    check(triton_pairs._pairs, atoms, *weights, pairs, None, 1e-5, 0.0)
+    check(pair_kernels._pairs, atoms, *weights, pairs, None, 1e-5, 0.0)
     w1, b1, w2, _, s, _ = (each.detach() for each in weights)
     saved = torch.randn(1, 5, 5, 3), atoms.detach(), w1, b1, w2, s, pairs, None
-    check(triton_pairs._pairs_backward, *saved, 1e-5, 0.0)
+    check(pair_kernels._pairs_backward, *saved, 1e-5, 0.0)
 
 
 TINY = {"layers": 2, "unary": 24, "binary": 6, "heads": 2, "head_size": 8}

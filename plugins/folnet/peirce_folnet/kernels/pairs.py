@@ -27,9 +27,14 @@ import triton.language as tl
 from torch import Tensor
 from torch.library import custom_op
 
-from peirce.kernels.choice import accumulator, product_precision
-from peirce.kernels.triton_norm import standardised, standardised_backward
-from peirce.kernels.triton_tiles import corner, draw_seed, kept
+from peirce.kernels.triton_tiles import (
+    corner,
+    draw_seed,
+    kept,
+    launch_constants,
+    standardised,
+    standardised_backward,
+)
 
 BLOCKS = {
     2: {"BX": 8, "BY": 8, "BH": 32},
@@ -252,15 +257,8 @@ def _launch(
     """How many tiles there are; the sizes x, y, period, d and h; the constants."""
     b, x, y, d = u.shape
     sides = BLOCKS[u.itemsize]
-    constants = {
-        "MASKED": mask is not None,
-        "DROPS": seed is not None,
-        "PRECISION": product_precision(u),
-        "SUM": accumulator(u.dtype),
-        "num_warps": WARPS,
-        "BD": max(16, triton.next_power_of_2(d)),
-        **sides,
-    }
+    channels = max(16, triton.next_power_of_2(d))
+    constants = {**launch_constants(u, mask, seed, WARPS), "BD": channels, **sides}
     period = b * x * y if mask is None else mask.numel()
     return b * -(-x // sides["BX"]) * -(-y // sides["BY"]), (x, y, period, d, hidden), constants
 
@@ -332,22 +330,8 @@ def _pairs_backward(
     with torch.cuda.device_of(u):
         pairs_backward[(tiles,)](u, given, w1, b1, w2, s, drawn, dw, du, *sizes, *numbers, **constants)
         pairs_weights_backward[splits, parts](
-            u,
-            given,
-            w1,
-            b1,
-            w2,
-            drawn,
-            dw,
-            dw1,
-            db1,
-            dw2,
-            len(u),
-            *sizes,
-            *numbers,
-            SPLITS=splits,
-            **constants,
-        )
+            u, given, w1, b1, w2, drawn, dw, dw1, db1, dw2, len(u), *sizes, *numbers, SPLITS=splits, **constants
+        )  # fmt: skip
         del constants["BH"]
         pairs_skip_backward[(splits,)](
             u, given, drawn, dw, ds, db, len(u), *sizes[:4], *numbers, SPLITS=splits, **constants
@@ -386,7 +370,20 @@ def pair_network(
     epsilon: float,
     rate: float = 0.0,
 ) -> Tensor:
-    """What `fused_pairs` gives."""
+    """Atoms u(x,y) with what a network makes of their norms n(x,y) and n(y,x), and a map of n(y,x), added.
+
+    Args:
+        atoms: u, [b, x, y, d]; where x are fewer than y, they are the last.
+        hidden: weight [h, 2d] and bias [h] of the hidden layer, which gelu activates.
+        output: weight [d, h] and bias [d] of what reads it.
+        converse: weight [d, d] and bias [d] of the map of n(y,x).
+        mask: bool [b or 1, x, y]; norms outside it are zero.
+        epsilon: of the norm, which has neither weight nor bias.
+        rate: at which what is added is dropped.
+
+    Returns:
+        [b, x, y, d].
+    """
     seed = draw_seed(atoms, rate)
     found: Tensor = _pairs(atoms, *hidden, *output, *converse, mask, seed, epsilon, rate)
     return found
