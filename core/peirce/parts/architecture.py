@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from peirce.parts.base import Dims as Sizes
     from peirce.parts.operator import PlainScope
+    from peirce.parts.plain import PlainMap
     from peirce.parts.plan import Plan, PlannedHead, PlannedOperator
 
 
@@ -136,8 +137,8 @@ class Architecture(Part, nn.Module, ABC):
         return {}
 
     def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Sizes
-    ) -> Mapping[str, Any] | None:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Sizes
+    ) -> PlainMap | None:
         """What it computes over nested lists, for one example without padding; None where that is not stated.
 
         Args:

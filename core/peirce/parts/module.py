@@ -16,6 +16,7 @@ from peirce.parts.tracing import annotate_part
 
 if TYPE_CHECKING:
     from peirce.parts.operator import PlainScope
+    from peirce.parts.plain import PlainMap
 
 T = TypeVar("T")
 
@@ -58,8 +59,8 @@ class ModulePart(SizedPart, nn.Module, ABC):
         """
 
     def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any] | None:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap | None:
         """The equations written out over nested lists, for one example without padding; None where none are stated.
 
         Args:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
 from peirce.parts.base import Dims, SizedPart
+from peirce.parts.plain import PlainMap
 
 Branch = Literal["U", "B"]
 """`U` for the unary atoms, `B` for the binary ones."""
@@ -191,8 +192,8 @@ class PureOperator(SizedPart, ABC):
         """
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any] | None:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap | None:
         """The increments from the atoms, maps and scales written out too; None where they are not stated.
 
         Args:
@@ -334,8 +335,8 @@ class StateOperator(SizedPart, nn.Module, ABC):
         return {}
 
     def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any] | None:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap | None:
         """The equations written out over nested lists, for one example without padding; None where none are stated.
 
         Args:

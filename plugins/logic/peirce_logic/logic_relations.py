@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from peirce.algebra import at_least_float32
-from peirce.parts import BinaryPosition, Dims, PlainScope, TensorSpec, Tokens, new_table
+from peirce.parts import BinaryPosition, Dims, PlainMap, PlainScope, TensorSpec, Tokens, new_table
 from peirce_logic.relations import LOGICAL_ID_COUNT, LOGICAL_IDS, ROLES
 
 AFTER = {
@@ -84,9 +83,7 @@ class LogicRelations(BinaryPosition):
         vectors = F.embedding(self.get_buffer("rows")[first], weight)
         return joined.to(weight.dtype).permute(0, 2, 3, 1) @ vectors.transpose(1, 2)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: the vectors of the relations where one's span comes after the other's part."""
         joined, tokens = [*AFTER.items()], range(len(scope))
         tables = parameters["pairs.weight"], parameters["converse_pairs.weight"]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
@@ -14,6 +11,7 @@ from peirce.errors import InputError
 from peirce.parts import (
     Augmenter,
     Dims,
+    PlainMap,
     PlainScope,
     TensorSpec,
     Tokens,
@@ -85,9 +83,7 @@ class Logical(Augmenter):
             state = F.gelu(self.projection(torch.cat([state, self.embedding(ids[:, level])], 2)))
         return embeddings + state
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Token by token and level by level."""
         found = []
         for x, atoms in enumerate(given["embeddings"]):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, PlainScope, Tokens, layer_biases, new_table
+from peirce.parts import Dims, PairPosition, PlainMap, PlainScope, Tokens, layer_biases, new_table
 
 DEEPEST = 16
 """Brackets nested deeper count as nested so deep."""
@@ -93,9 +92,7 @@ class Brackets(PairPosition):
         kinds = self.options.signs + 1
         return table.get_parameter("weight").view(kinds, -1, *self.shape)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: the kinds of both, and the way from node to node of the tree."""
         options, ids, heads, size = self.options, given["input_ids"], range(dims.heads), dims.head_size
         way, missing, nodes = [-1], 0, []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +10,16 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import at_least_float32
-from peirce.parts import Augmenter, Dims, PlainScope, Tokens, plain_linear, plain_relu, set_small_normal
+from peirce.parts import (
+    Augmenter,
+    Dims,
+    PlainMap,
+    PlainScope,
+    Tokens,
+    plain_linear,
+    plain_relu,
+    set_small_normal,
+)
 
 LEAST_SUM = 1e-7
 """The sum that fillers are divided by is at least this, so that a token without any has zeros."""
@@ -68,9 +76,7 @@ class TensorProduct(Augmenter):
         squares = F.relu(at_least_float32(unbound) + self.shift).square()
         return (squares / squares.sum(-1, keepdim=True).clamp_min(LEAST_SUM)).to(embeddings.dtype)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Token by token: the fillers of its roles, and their binding complex."""
         size, basis = self.options.size or dims.unary, parameters["basis"]
         unbinding, binding = (

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import Augmenter, Dims, PlainScope, TensorSpec, Tokens, plain_linear
+from peirce.parts import Augmenter, Dims, PlainMap, PlainScope, TensorSpec, Tokens, plain_linear
 
 INPUT = "word_vectors"
 
@@ -55,9 +52,7 @@ class WordVectors(Augmenter):
         vectors = tokens.rows(tokens.inputs[INPUT], 1)
         return embeddings + (vectors if self.projection is None else self.projection(vectors))
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Token by token: the sum."""
         found = []
         for atoms, vector in zip(given["embeddings"], given[INPUT], strict=True):

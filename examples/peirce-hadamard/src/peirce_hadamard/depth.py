@@ -1,12 +1,11 @@
 """depth: how many brackets a token stands in, for formulas and code."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import Dims, PlainScope, Tokens, UnaryPosition
+from peirce.parts import Dims, PlainMap, PlainScope, Tokens, UnaryPosition
 
 
 @frozen(kw_only=True)
@@ -65,9 +64,7 @@ class Depth(UnaryPosition):
         inside = opened.cumsum(1) - (closed.cumsum(1) - closed)
         return inside.clamp(0, self.options.deepest)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """From the left, bracket by bracket: the table's row of the depth at each token."""
         options, table = self.options, parameters["table.weight"]
         depth, rows = 0, []

@@ -1,12 +1,11 @@
 """hadamard: two tokens are related in a new way when they are related in two ways at once."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear
+from peirce.parts import Dims, Operator, PlainMap, PlainScope, Reader, Writer, plain_linear
 
 
 class Hadamard(Operator):
@@ -40,8 +39,8 @@ class Hadamard(Operator):
         return [[[kernel[x][y][d] * premise[x][y][d] for d in channels] for y in tokens] for x in tokens]
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """The same behind the maps that `kernel`, `premise` and `output` ask for."""
         kernel, premise = (
             plain_linear(given["binary"], parameters, name, dims.binary) for name in ("kernel", "premise")

@@ -12,7 +12,17 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import at_least_float32
-from peirce.parts import Dims, Encoded, Head, PlainScope, TensorSpec, Tokens, check_labels, plain_linear
+from peirce.parts import (
+    Dims,
+    Encoded,
+    Head,
+    PlainMap,
+    PlainScope,
+    TensorSpec,
+    Tokens,
+    check_labels,
+    plain_linear,
+)
 
 
 @frozen(kw_only=True)
@@ -75,9 +85,7 @@ class Contrastive(Head):
         counts = same.any(1)
         return -nearness.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """The map of the pooled vector."""
         return {"": plain_linear(given["pooled"], parameters, "dense", dims.pooled)}
 

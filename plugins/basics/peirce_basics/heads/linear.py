@@ -18,6 +18,7 @@ from peirce.parts import (
     Dims,
     Encoded,
     Head,
+    PlainMap,
     PlainScope,
     TensorSpec,
     Tokens,
@@ -82,9 +83,7 @@ class Linear(Head):
         """Mean cross-entropy where labels are not -100; zero if none is."""
         return mean_cross_entropy(outputs["logits"], labels)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """The map of what is read."""
         width = getattr(self.options, "classes", self.scores)
         logits = plain_linear(given[self.reads], parameters, "dense", width)
@@ -206,9 +205,7 @@ class Classification(Linear):
             )
         return ((logits.squeeze(-1) - labels.flatten().to(logits.dtype)) / self.options.scale).square().mean()
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """The map of what is read, with the scores of n-grams, and of a regression its unit."""
         logits = super().reference(given, scope, parameters, dims)["logits"]
         if self.options.ngrams:
@@ -324,9 +321,7 @@ class Relation(Linear):
             encoded = encoded._replace(binary=self.hidden(encoded.binary).relu())
         return super().forward(encoded, tokens)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """The relations, of each facet the softmax, the hidden layer, and the map."""
         read = np.asarray(given["binary"])
         if self.options.facets:
@@ -352,9 +347,7 @@ class Swap(Binary):
         scores = self.dense(encoded.binary).squeeze(-1)
         return {"logits": encoded.scope.zero_binary(scores + scores.transpose(1, 2))}
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """The scores of both directions, added up."""
         scores = plain_linear(given["binary"], parameters, "dense", 1)[..., 0]
         return {"logits": scores + scores.T}

@@ -14,6 +14,7 @@ from peirce.parts import (
     Dims,
     Encoded,
     Head,
+    PlainMap,
     PlainScope,
     TensorSpec,
     Tokens,
@@ -103,9 +104,7 @@ class Matching(Head):
             last = torch.cat([last[:, :half], _gather_token(atoms, real.long().argmax(1))[:, half:]], 1)
         return last.masked_fill(~there, 0)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """A vector of each text, joined, and the two maps."""
         options, width = self.options, range(dims.unary)
 

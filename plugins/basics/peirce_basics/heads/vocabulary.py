@@ -17,6 +17,7 @@ from peirce.parts import (
     Dims,
     Encoded,
     Head,
+    PlainMap,
     PlainScope,
     TensorSpec,
     Tokens,
@@ -88,9 +89,7 @@ class Vocabulary(Head):
         """Mean cross-entropy where labels [b, x] are not -100; zero if all are."""
         return mean_cross_entropy(outputs["logits"], labels)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Token by token: the products with the words."""
         words = given["embeddings"] if self.options.tied else parameters["decoder.weight"]
         bias = parameters["bias"] if self.options.bias else 0.0

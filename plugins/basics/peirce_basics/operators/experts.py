@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 from attrs import field, frozen, validators
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from peirce.algebra import Predicates, Scope, at_least_float32
 from peirce.parts import (
     Dims,
+    PlainMap,
     PlainScope,
     StateOperator,
     has_static_shapes,
@@ -113,9 +114,7 @@ class Experts(StateOperator):
             total = total.index_add(0, rows, given.to(total.dtype))
         return Predicates(total.view_as(atoms))
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Token by token: the choice, the networks' sum, and how busy they were and were wanted."""
         options, tokens = self.options, range(len(given["unary"]))
         count = options.experts

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from peirce.algebra import Predicates, Scope
 from peirce.parts import (
     Dims,
+    PlainMap,
     PlainScope,
     StateOperator,
     plain_gelu,
@@ -95,9 +96,7 @@ class FeedForward(StateOperator):
         """The increments of the unary atoms, [b, x, d1]."""
         return Predicates(self.unary(state.unary))
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """The network on each token."""
         return {"unary": plain_hidden(given["unary"], self.name, self.options, parameters, "unary", dims)}
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor
 
 from peirce.errors import InputError
-from peirce.parts import Dims, PlainScope, Tokens, UnaryPosition, new_table
+from peirce.parts import Dims, PlainMap, PlainScope, Tokens, UnaryPosition, new_table
 from peirce_basics.positions.waves import angles
 
 KINDS = ("learned", "sinusoidal")
@@ -77,9 +76,7 @@ class Absolute(UnaryPosition):
         waves = torch.stack([turned.sin(), turned.cos()], 3).flatten(2)
         return waves[..., : self.width].to(self.get_buffer("like").dtype)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Token by token: a row of the table, or sines and cosines in turn."""
         if self.options.kind == "learned":
             return {"unary": [parameters["table.weight"][self.options.first + t] for t in scope.rows]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from peirce.algebra import at_least_float32
 from peirce.kernels import DenseBias
-from peirce.parts import Dims, PairPosition, PlainScope, Tokens, offsets
+from peirce.parts import Dims, PairPosition, PlainMap, PlainScope, Tokens, offsets
 
 
 class Alibi(PairPosition):
@@ -38,9 +37,7 @@ class Alibi(PairPosition):
         distances = offsets(tokens).abs().to(exact.dtype).unsqueeze(3)
         return [DenseBias(-distances * self.slopes(exact))] * self.layers
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Head by head: slopes of the power of two below, and every second one of the power above."""
         power = 2 ** math.floor(math.log2(dims.heads))
         slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Scope, at_least_float32
-from peirce.parts import Dims, PairPosition, PlainScope, Tokens
+from peirce.parts import Dims, PairPosition, PlainMap, PlainScope, Tokens
 
 
 @frozen(kw_only=True)
@@ -92,9 +91,7 @@ class Cope(PairPosition):
         terms = [CopeTerm(each * self.scale) for each in self.vectors.unbind(0)]
         return terms * self.layers if len(terms) == 1 else terms
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair and head by head: the count, and the vector between its two neighbours."""
         bank = 0 if self.options.share_layers else given["layer"]
         query, key, vectors = given["query"], given["key"], parameters["vectors"][bank]

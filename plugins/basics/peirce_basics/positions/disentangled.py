@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from peirce.kernels import AtomBias, PairBias
 from peirce.parts import (
     Dims,
     PairPosition,
+    PlainMap,
     PlainScope,
     Tokens,
     distance_limit,
@@ -135,9 +135,7 @@ class Disentangled(PairPosition):
             return [None] * self.layers
         return [each(rows).view(1, rows.shape[0], *self.shape) for each in maps]
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair and head by head: both terms."""
         options, layer, table = self.options, given["layer"], np.asarray(parameters["distances.weight"])
         k, size, shape = options.clip, dims.heads * dims.head_size, (-1, dims.heads, dims.head_size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,7 +11,17 @@ from torch import Tensor, nn
 
 from peirce.algebra import at_least_float32
 from peirce.kernels import DenseBias
-from peirce.parts import Dims, Linear, PairPosition, PlainScope, Tokens, offsets, plain_linear, plain_relu
+from peirce.parts import (
+    Dims,
+    Linear,
+    PairPosition,
+    PlainMap,
+    PlainScope,
+    Tokens,
+    offsets,
+    plain_linear,
+    plain_relu,
+)
 
 EPSILON = 1e-6
 """Added to what distances are divided by, as in the published code."""
@@ -58,9 +67,7 @@ class Fire(PairPosition):
         biases = [DenseBias(network(distance, row)) for network in self.networks]
         return biases * self.layers if len(biases) == 1 else biases
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: the share of the distance, and the network of one number."""
         name = f"networks.{0 if self.options.share_layers else given['layer']}"
         slope, share = parameters[f"{name}.slope"], parameters[f"{name}.threshold"]

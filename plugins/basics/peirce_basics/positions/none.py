@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from peirce.parts import Dims, PlainScope, Tokens, UnaryPosition
+from peirce.parts import Dims, PlainMap, PlainScope, Tokens, UnaryPosition
 
 
 class NoPosition(UnaryPosition):
@@ -25,8 +24,6 @@ class NoPosition(UnaryPosition):
         """[1, x, d1]."""
         return self.get_buffer("zero").expand(-1, tokens.rows(tokens.index).shape[1], -1)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Zeros."""
         return {"unary": [[0.0] * dims.unary for _ in scope]}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from peirce.algebra import at_least_float32
 from peirce.kernels import Rotation
-from peirce.parts import Dims, PlainScope, RotaryPosition, Tokens
+from peirce.parts import Dims, PlainMap, PlainScope, RotaryPosition, Tokens
 from peirce_basics.positions.layers import layers_option, why_not_layers
 
 PAIRINGS = ("halves", "interleaved")
@@ -179,9 +178,7 @@ class Rope(RotaryPosition):
         # The published code keeps the ends apart so, that nothing is divided by zero.
         return low, high + 0.001 if high == low else high
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Vector by vector: each pair of channels turned by its angle."""
         options, turns = self.options, 2 * math.pi
         count, original, factor = self.pairs, options.original_length, options.factor

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from attrs import frozen
 from torch import Tensor
 
-from peirce.parts import Dims, PlainScope, ScopePosition, Tokens
+from peirce.parts import Dims, PlainMap, PlainScope, ScopePosition, Tokens
 
 
 @frozen(kw_only=True)
@@ -59,9 +56,7 @@ class SameText(ScopePosition):
         """bool [b, x, y]."""
         return tokens.rows(tokens.types).unsqueeze(2) == tokens.types.unsqueeze(1)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: whether both have one type; each token's place, or that in its text."""
         types = given["token_type_ids"]
         own = [sum(types[a] == kind for a in range(x)) for x, kind in enumerate(types)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from attrs import field, frozen, validators
@@ -12,6 +11,7 @@ from peirce.kernels import PairBias
 from peirce.parts import (
     Dims,
     PairPosition,
+    PlainMap,
     PlainScope,
     Tokens,
     distance_limit,
@@ -77,9 +77,7 @@ class Shaw(PairPosition):
         weight = table.get_parameter("weight")[self.clip - far : self.clip + far + 1]
         return weight.reshape(1, 2 * far + 1, *self.shape)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: the vectors of the clipped distance."""
         clip, options, places = self.options.clip, self.options, scope.rows
         bank, heads = 0 if options.share_layers else given["layer"], range(dims.heads)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from attrs import field, frozen, validators
 
 from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, PlainScope, Tokens, new_table, offsets
+from peirce.parts import Dims, PairPosition, PlainMap, PlainScope, Tokens, new_table, offsets
 
 
 @frozen(kw_only=True)
@@ -73,9 +71,7 @@ class T5(PairPosition):
             ids = ids + (offset > 0).long() * (self.options.num_buckets // 2)
         return [PairBias(ids=ids, score=self.table.weight.unsqueeze(0))] * self.layers
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: the bucket of the distance."""
         options, table = self.options, parameters["table.weight"]
         count = options.num_buckets // 2 if options.bidirectional else options.num_buckets

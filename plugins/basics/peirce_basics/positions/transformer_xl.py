@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +12,16 @@ from torch import Tensor, nn
 
 from peirce.algebra import Scope
 from peirce.kernels import PairBias, pair_scores
-from peirce.parts import Dims, PairPosition, PlainScope, Tokens, distance_limit, offsets, plain_linear
+from peirce.parts import (
+    Dims,
+    PairPosition,
+    PlainMap,
+    PlainScope,
+    Tokens,
+    distance_limit,
+    offsets,
+    plain_linear,
+)
 from peirce_basics.positions.waves import angles
 
 STD = 0.02
@@ -95,9 +103,7 @@ class TransformerXL(PairPosition):
             for key, bank in zip(keys, banks, strict=True)
         ]
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair and head by head: the three terms beside q . k."""
         layer, places, width = given["layer"], scope.rows, dims.unary
         bank, shape = 0 if self.options.share_biases else layer, (dims.heads, dims.head_size)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import field, frozen, validators
 from torch import Tensor
 
-from peirce.parts import Dims, PlainScope, ScopePosition, Tokens, offsets
+from peirce.parts import Dims, PlainMap, PlainScope, ScopePosition, Tokens, offsets
 from peirce_basics.positions.layers import layers_option, why_not_layers
 
 
@@ -47,9 +46,7 @@ class Window(ScopePosition):
         """Whether the layer is among those of the options."""
         return not self.options.layers or layer in self.options.layers
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: whether the places differ by less than the size."""
         places, size = scope.rows, self.options.size
         return {"scope": [[abs(x - y) < size for y in places] for x in places], "index": places}

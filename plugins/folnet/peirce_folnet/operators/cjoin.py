@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from peirce.algebra import Scope
 from peirce.kernels import weigh
-from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear, plain_softmax
+from peirce.parts import Dims, Operator, PlainMap, PlainScope, Reader, Writer, plain_linear, plain_softmax
 
 
 @frozen(kw_only=True)
@@ -102,8 +101,8 @@ class CJoin(Operator):
         return result
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """Weights from the properties of each token, values from the relations, and the sum."""
         size = self.options.batch_over == "size"
         groups, inner = (dims.head_size, dims.heads) if size else (dims.heads, dims.head_size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from peirce.algebra import Scope
 from peirce.kernels import channels_first
-from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear, plain_softmax
+from peirce.parts import Dims, Operator, PlainMap, PlainScope, Reader, Writer, plain_linear, plain_softmax
 
 
 class Join(Operator):
@@ -52,8 +51,8 @@ class Join(Operator):
         return cast(list[Any], np.einsum("xah,ahs->xhs", kernel, premise).tolist())
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """The weights from the relations, the values from the properties, and the sum."""
         logits = plain_linear(given["binary"], parameters, "kernel", dims.heads, bias=False)
         weights = plain_softmax(logits, np.asarray(scope)[..., None], axis=1)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear, plain_softmax
+from peirce.parts import Dims, Operator, PlainMap, PlainScope, Reader, Writer, plain_linear, plain_softmax
 
 
 class Mu(Operator):
@@ -43,8 +42,8 @@ class Mu(Operator):
         return cast(list[Any], np.einsum("xah,xas->xhs", kernel, premise).tolist())
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """Weights and values from the relations, and the sum."""
         logits = plain_linear(given["binary"], parameters, "kernel", dims.heads, bias=False)
         weights = plain_softmax(logits, np.asarray(scope)[..., None], axis=1)

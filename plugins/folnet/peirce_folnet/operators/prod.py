@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear
+from peirce.parts import Dims, Operator, PlainMap, PlainScope, Reader, Writer, plain_linear
 
 
 class Prod(Operator):
@@ -43,8 +42,8 @@ class Prod(Operator):
         return cast(list[Any], np.einsum("xhw,xyw->xyh", kernel, premise).tolist())
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """Both readings, each over the fourth root of the head's size, and their products."""
         root = dims.head_size**0.25
         query = plain_linear(given["unary"], parameters, "kernel", dims.heads * dims.head_size) / root

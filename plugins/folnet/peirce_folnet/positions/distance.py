@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor
 
-from peirce.parts import BinaryPosition, Dims, PlainScope, Tokens, new_table, offsets
+from peirce.parts import BinaryPosition, Dims, PlainMap, PlainScope, Tokens, new_table, offsets
 
 
 @frozen(kw_only=True)
@@ -66,9 +63,7 @@ class Distance(BinaryPosition):
             ids = torch.where(column & ~row, 2 * clip + 1, ids)
         return ids
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: the vector of the id."""
         clip, places, types = self.options.clip, scope.rows, given["token_type_ids"]
 

@@ -17,6 +17,7 @@ from peirce.parts import (
     Encoded,
     Head,
     Linear,
+    PlainMap,
     PlainScope,
     TensorSpec,
     Tokens,
@@ -80,9 +81,7 @@ class Fuzzy(Head):
         missed = (F.softplus(-logits) * right).sum(1) / right.sum(1).clamp_min(1)
         return (missed + (F.softplus(logits) * others * (right == 0)).sum(1)).mean() / 2
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Entity by entity: the hidden layer on its state and the relation's vector, and the score."""
         read = [state + given["pooled"] for state in given["unary"]]
         hidden = plain_relu(plain_linear(read, parameters, "hidden", dims.unary + dims.pooled))

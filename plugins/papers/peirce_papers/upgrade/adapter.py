@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.parts import Dims, PlainScope, PureOperator, Reader, Writer, plain_gelu, plain_linear
+from peirce.parts import Dims, PlainMap, PlainScope, PureOperator, Reader, Writer, plain_gelu, plain_linear
 
 
 class Adapter(PureOperator):
@@ -38,8 +38,8 @@ class Adapter(PureOperator):
         return found
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """The hidden layer and the output."""
         hidden = plain_linear(given["unary"], parameters, "hidden", dims.feedforward_unary)
         return {

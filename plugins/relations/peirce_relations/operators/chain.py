@@ -10,7 +10,7 @@ from attrs import field, frozen, validators
 from torch import Tensor
 
 from peirce.kernels import product_by_channel
-from peirce.parts import Dims, PlainScope, PureOperator, Reader, Writer, plain_linear
+from peirce.parts import Dims, PlainMap, PlainScope, PureOperator, Reader, Writer, plain_linear
 
 
 @frozen(kw_only=True)
@@ -71,8 +71,8 @@ class Chain(PureOperator):
         return [[[pair(x, y, d) for d in range(self.dims.binary)] for y in tokens] for x in tokens]
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """Gates and values of both sides, and their mean."""
         names = ("gate", "value", "right_gate", "right_value")
         channels = (

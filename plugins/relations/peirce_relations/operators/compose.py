@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope, at_least_float32
-from peirce.parts import Dims, PlainScope, StateOperator, plain_softmax
+from peirce.parts import Dims, PlainMap, PlainScope, StateOperator, plain_softmax
 
 EPSILON, FLOOR = 1e-6, 0.01
 
@@ -98,9 +97,7 @@ class Compose(StateOperator):
             third = third * (torch.rand_like(weights[0]) >= self.rate)
         return third
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair and facet by facet: what the symbols on both sides of each third node compose to."""
         facets, tokens = self.options.facets, range(len(scope))
         count = dims.binary // facets

@@ -13,7 +13,7 @@ from attrs import frozen
 from torch import Tensor
 
 from peirce.algebra import Scope, at_least_float32
-from peirce.parts import Dims, PlainScope, PureOperator, Reader, Writer, plain_linear
+from peirce.parts import Dims, PlainMap, PlainScope, PureOperator, Reader, Writer, plain_linear
 
 
 @frozen(kw_only=True)
@@ -132,8 +132,8 @@ class EdgeAttention(PureOperator):
         return [[[pair(x, y, h) for h in heads] for y in tokens] for x in tokens]
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """Queries and keys, each over the fourth root of the head's size, values, and the sums over the third node."""
         options, count = self.options, len(scope)
         names = ["query", "key", "value"]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch.nn.functional as F
 from attrs import frozen
 from torch import nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.parts import Dims, PlainScope, StateOperator, plain_gelu, plain_linear, plain_relu
+from peirce.parts import Dims, PlainMap, PlainScope, StateOperator, plain_gelu, plain_linear, plain_relu
 
 
 @frozen(kw_only=True)
@@ -54,9 +53,7 @@ class PairFeedForward(StateOperator):
         hidden = self.dropout(activate(self.hidden(state.binary)))
         return Predicates(state.unary.new_zeros(()).expand_as(state.unary), self.output(hidden))
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """The network on each relation."""
         hidden = plain_linear(given["binary"], parameters, "hidden", dims.feedforward_binary)
         active = plain_gelu(hidden) if self.options.gelu else plain_relu(hidden)

@@ -15,6 +15,7 @@ from peirce.kernels import PairBias, channels_first, pair_values
 from peirce.parts import (
     AttentionOperator,
     Dims,
+    PlainMap,
     PlainScope,
     Reader,
     SharedReader,
@@ -185,8 +186,8 @@ class RelationalAttention(AttentionOperator):
         return np.einsum("xah,xahs->xhs", weights, values).tolist()
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """Queries and keys over the fourth roots of their sizes, scores of symbols, the weights, and the sums."""
         heads, channels = [dims.heads, dims.head_size], []
         shapes = {"query": heads, "key": heads}

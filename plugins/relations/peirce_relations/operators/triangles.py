@@ -6,14 +6,13 @@ Both come after a norm of the layer, which is the norm of their input, and give 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Norm, Predicates, Scope
-from peirce.parts import Dims, PlainScope, StateOperator, plain_linear, plain_sigmoid, plain_softmax
+from peirce.parts import Dims, PlainMap, PlainScope, StateOperator, plain_linear, plain_sigmoid, plain_softmax
 
 
 @frozen(kw_only=True)
@@ -93,9 +92,7 @@ class TriangleMultiplication(_Triangle):
             state, self.gate(atoms).sigmoid() * self.output(self.norm(sums.permute(0, 2, 3, 1)))
         )
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: the sum over the third node, its norm, and the gate."""
         relations, tokens, width = given["binary"], range(len(scope)), dims.binary
 
@@ -158,9 +155,7 @@ class TriangleAttention(_Triangle):
         result = self.output(self.gate(atoms).sigmoid() * sums)
         return _increment(state, result.transpose(1, 2) if ending else result)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair and head by head: the softmax over the third node, and the gated sum."""
         tokens, size, ending = range(len(scope)), dims.head_size, self.options.direction == "ending"
         relations = [

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import BinaryPosition, Dims, PlainScope, TensorSpec, Tokens, new_table
+from peirce.parts import BinaryPosition, Dims, PlainMap, PlainScope, TensorSpec, Tokens, new_table
 
 
 @frozen(kw_only=True)
@@ -91,9 +90,7 @@ class Edges(BinaryPosition):
         known = ids < self.options.relations
         return table(ids.clamp(max=self.options.relations - 1)) * known.unsqueeze(-1)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: the vector of its edge, and that of the edge back."""
         options, nodes = self.options, range(len(scope))
         ids, known = given["edge_ids"], given.get("edge_mask")

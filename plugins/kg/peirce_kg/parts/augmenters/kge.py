@@ -12,7 +12,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.errors import ModelFileError
-from peirce.parts import Augmenter, Dims, PlainScope, Tokens, plain_linear
+from peirce.parts import Augmenter, Dims, PlainMap, PlainScope, Tokens, plain_linear
 from peirce_kg.parts.augmenters.kge_files import KgeFacts, read_kge, write_kge
 
 INIT_STD = 0.02
@@ -111,9 +111,7 @@ class Kge(Augmenter):
     def _map(self, vectors: Tensor) -> Tensor:
         return vectors if self.map is None else self.map(vectors)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Token by token: the vector of what is known, mapped where its width is another."""
         width = self.options.width or dims.unary
 

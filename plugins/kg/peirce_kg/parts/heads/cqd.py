@@ -22,6 +22,7 @@ from peirce.errors import ExportError
 from peirce.parts import (
     Dims,
     Encoded,
+    PlainMap,
     PlainScope,
     TensorSpec,
     Tokens,
@@ -271,8 +272,8 @@ class BeamSearch(TruthSearch):
             self.links.begin()
 
     def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any] | None:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap | None:
         """The search with the t-norm; none for `apart`, which does as the published code and as no equation."""
         if self.options.branches == "apart":
             return None

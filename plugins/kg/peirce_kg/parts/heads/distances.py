@@ -22,6 +22,7 @@ from peirce.kernels import on_cpu
 from peirce.parts import (
     Dims,
     Encoded,
+    PlainMap,
     PlainScope,
     TensorSpec,
     Tokens,
@@ -81,8 +82,8 @@ class SetRanking(Entities):
         """The score of one entity, by its vector and its number, with one set, for `reference`."""
 
     def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any] | None:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap | None:
         """The best score of an entity with the sets that the free variable has, one for each conjunction."""
         first, sets = self.options.first, dict[int, list[float]]()
         for atoms, token, target in zip(

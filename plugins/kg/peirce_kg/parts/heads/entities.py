@@ -18,6 +18,7 @@ from peirce.parts import (
     Dims,
     Encoded,
     Head,
+    PlainMap,
     PlainScope,
     TensorSpec,
     Tokens,
@@ -99,8 +100,8 @@ class Entities(Head):
         return ranking_loss(outputs["logits"], labels, self.options.smoothing)
 
     def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any] | None:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap | None:
         """Entity by entity: its product with what is pooled."""
         options, width = self.options, range(dims.unary)
         count = options.count or dims.vocabulary - options.first

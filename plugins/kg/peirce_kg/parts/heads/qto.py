@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor
 
-from peirce.parts import Dims, PlainScope, plain_softmax
+from peirce.parts import Dims, PlainMap, PlainScope, plain_softmax
 from peirce_kg.parts.heads.cqd import NEVER, NO_NETWORK, Search
 from peirce_kg.parts.heads.links import KnownLinks
 from peirce_kg.parts.systems.literals import ENTITY, VARIABLES
@@ -112,9 +112,7 @@ class QueryTreeSearch(Search):
         if self.links is not None:
             self.links.begin()
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """The search with products, over all values."""
         return self.plain_search(given, parameters, math.prod)
 

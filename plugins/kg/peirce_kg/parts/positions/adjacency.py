@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor
 
-from peirce.parts import Dims, PlainScope, ScopePosition, TensorSpec, Tokens
+from peirce.parts import Dims, PlainMap, PlainScope, ScopePosition, TensorSpec, Tokens
 from peirce_kg.parts.positions import query_graph as graph
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, OUTSIDE, of_pairs
 
@@ -51,9 +50,7 @@ class Adjacency(ScopePosition):
         allowed = near | itself | tokens.rows(outside).unsqueeze(2)
         return allowed | outside.unsqueeze(1) if self.options.outside == "both" else allowed
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: whether a path is short enough, or one of the tokens is outside."""
         nodes, codes, tokens = given["graph_nodes"], given["graph_distances"], range(len(scope))
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from attrs import frozen
 from torch import Tensor
 
 from peirce.algebra import at_least_float32
-from peirce.parts import BinaryPosition, Dims, PlainScope, TensorSpec, Tokens, new_table
+from peirce.parts import BinaryPosition, Dims, PlainMap, PlainScope, TensorSpec, Tokens, new_table
 from peirce_kg.parts.positions import query_graph as graph
 from peirce_kg.parts.positions.query_graph import APART, DISTANCES, ROLE_SETS, ROLES, of_pairs
 
@@ -73,9 +70,7 @@ class GraphAtoms(BinaryPosition):
         vectors = at_least_float32(roles.get_parameter("weight"))
         return self.get_buffer("members").to(vectors.dtype) @ vectors
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: the vectors of its roles, of the converse ones, and of the distance."""
         nodes, tokens = given["graph_nodes"], range(len(scope))
         tables = [parameters[f"{name}.weight"] for name in ("roles", "converse_roles")]

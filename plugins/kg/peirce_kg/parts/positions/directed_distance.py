@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from attrs import field, frozen, validators
 from torch import nn
 
 from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, PlainScope, TensorSpec, Tokens, new_table
+from peirce.parts import Dims, PairPosition, PlainMap, PlainScope, TensorSpec, Tokens, new_table
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, GRAPH_DISTANCES, GRAPH_NODES, of_pairs
 
 
@@ -61,9 +58,7 @@ class DirectedDistance(PairPosition):
         ]
         return biases * self.layers if len(biases) == 1 else biases
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: the number of the nodes' distance."""
         clip, nodes, codes = self.options.clip, given["graph_nodes"], given["graph_distances"]
         table = parameters[f"tables.{0 if self.options.share_layers else given['layer']}.weight"]

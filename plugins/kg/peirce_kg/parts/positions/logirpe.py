@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from attrs import field, frozen, validators
@@ -12,6 +11,7 @@ from peirce.kernels import PairBias
 from peirce.parts import (
     Dims,
     PairPosition,
+    PlainMap,
     PlainScope,
     TensorSpec,
     Tokens,
@@ -98,9 +98,7 @@ class LogiRPE(PairPosition):
         bank = table.get_parameter("weight").view(kinds, kinds, self.options.max_distance + 1, -1)
         return bank[:, :, : far + 1].transpose(1, 2).reshape(kinds, kinds * (far + 1), *self.shape)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: the vectors of both kinds and the distance."""
         options, kinds, heads, size = self.options, given["token_kinds"], range(dims.heads), dims.head_size
         bank = 0 if options.share_layers else given["layer"]

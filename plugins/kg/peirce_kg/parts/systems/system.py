@@ -22,6 +22,7 @@ from peirce.parts import (
     Augmenter,
     Encoded,
     Place,
+    PlainMap,
     PlainScope,
     Plan,
     TensorSpec,
@@ -289,8 +290,8 @@ class QuerySystem(Executor, Architecture):
         return {"atom_sources": sources, "atom_targets": targets}
 
     def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Sizes
-    ) -> Mapping[str, Any] | None:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Sizes
+    ) -> PlainMap | None:
         """What stands at the tail of each literal."""
         inputs = (given[name] for name in ("input_ids", *LITERAL_INPUTS))
         literals = [PlainLiteral(*each) for each in zip(*inputs, strict=True)]

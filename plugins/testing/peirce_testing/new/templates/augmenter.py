@@ -6,11 +6,8 @@ A spec with it:
     use = "new_part"
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
-from peirce.parts import Augmenter, Dims, NoOptions, PlainScope, Tokens
+from peirce.parts import Augmenter, Dims, NoOptions, PlainMap, PlainScope, Tokens
 from torch import Tensor, nn
 
 
@@ -32,9 +29,7 @@ class NewPart(Augmenter):
         """[v, d1] -> [v, d1]; heads that tie to the words rank by what the model reads."""
         return embeddings * self.weights
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Token by token: the weight of its word times its embedding."""
         pairs = zip(given["input_ids"], given["embeddings"], strict=True)
         return {"embeddings": [[parameters["weights"][word][0] * w for w in atom] for word, atom in pairs]}

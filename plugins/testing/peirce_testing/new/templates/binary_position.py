@@ -6,10 +6,7 @@ A spec with it:
     use = "new_part"
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from peirce.parts import BinaryPosition, Dims, NoOptions, PlainScope, Tokens, new_table
+from peirce.parts import BinaryPosition, Dims, NoOptions, PlainMap, PlainScope, Tokens, new_table
 from torch import Tensor
 
 
@@ -34,9 +31,7 @@ class NewPart(BinaryPosition):
         same = tokens.rows(words).unsqueeze(2) == words.unsqueeze(1)
         return self.table(same.long())
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair: row 1 of the table for the same word, row 0 for another."""
         words, table = given["input_ids"], parameters["table.weight"]
         return {"binary": [[table[1 if x == y else 0] for y in words] for x in words]}

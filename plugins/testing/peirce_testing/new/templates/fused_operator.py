@@ -12,14 +12,13 @@ Layers of a spec with it:
     use = "new_part"
 """
 
-from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 from peirce.algebra import Scope
 from peirce.kernels import uses_kernel
-from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear
+from peirce.parts import Dims, Operator, PlainMap, PlainScope, Reader, Writer, plain_linear
 from torch import Tensor
 
 BLOCK = 1024
@@ -97,8 +96,8 @@ class NewPart(Operator):
         return [[[kernel[x][y][d] * premise[x][y][d] for d in channels] for y in columns] for x in rows]
 
     def reference_of_atoms(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+        self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
+    ) -> PlainMap:
         """The same behind the maps that `kernel`, `premise` and `output` ask for."""
         kernel, premise = (
             plain_linear(given["binary"], parameters, name, dims.binary) for name in ("kernel", "premise")

@@ -18,6 +18,7 @@ from peirce.parts import (
     Dims,
     Encoded,
     Head,
+    PlainMap,
     PlainScope,
     TensorSpec,
     Tokens,
@@ -76,9 +77,7 @@ class NewPart(Head):
         steps = labels.new_tensor(range(self.grades - 1))
         return F.binary_cross_entropy_with_logits(logits, (labels.unsqueeze(1) > steps).to(logits.dtype))
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """The map of the pooled output."""
         return {"logits": plain_linear(given["pooled"], parameters, "dense", self.options.grades - 1)}
 

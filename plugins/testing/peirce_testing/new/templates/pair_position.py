@@ -6,13 +6,12 @@ A spec with it:
     use = "new_part"
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from peirce.kernels import PairBias, PairTerm
-from peirce.parts import Dims, NoOptions, PairPosition, PlainScope, Tokens
+from peirce.parts import Dims, NoOptions, PairPosition, PlainMap, PlainScope, Tokens
 from torch import nn
 
 
@@ -32,9 +31,7 @@ class NewPart(PairPosition):
         after = tokens.index.unsqueeze(1) > tokens.rows(tokens.index).unsqueeze(2)
         return [PairBias(ids=after.long(), query=self.queries)] * self.layers
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """What is added to the score of each pair, head by head; the suite asks layer by layer, `given["layer"]`."""
         sides = [[1 if y > x else 0 for y in scope.columns] for x in scope.rows]
         queries = np.array(parameters["queries"][0])[sides]

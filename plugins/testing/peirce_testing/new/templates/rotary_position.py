@@ -7,13 +7,12 @@ A spec with it:
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from peirce.algebra import at_least_float32
 from peirce.kernels import Rotation
-from peirce.parts import Dims, NoOptions, PlainScope, RotaryPosition, Tokens
+from peirce.parts import Dims, NoOptions, PlainMap, PlainScope, RotaryPosition, Tokens
 from torch import nn
 
 
@@ -38,9 +37,7 @@ class NewPart(RotaryPosition):
         index = tokens.rows(tokens.index).to(rates.dtype).unsqueeze(2)
         return [Rotation((index * rate).cos(), (index * rate).sin()) for rate in rates]
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Vector by vector: the first two channels are turned, those behind stay."""
         rate = parameters["rates"][given["layer"]]
 

@@ -7,11 +7,10 @@ A spec with it:
     width = 8
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import field, frozen, validators
-from peirce.parts import Dims, PlainScope, ScopePosition, Tokens, offsets
+from peirce.parts import Dims, PlainMap, PlainScope, ScopePosition, Tokens, offsets
 from torch import Tensor
 
 
@@ -42,8 +41,6 @@ class NewPart(ScopePosition):
         """bool [b or 1, x, a]."""
         return offsets(tokens).abs() <= self.width
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Pair by pair, from the places of both."""
         return {"scope": [[abs(y - x) <= self.options.width for y in scope.columns] for x in scope.rows]}

@@ -7,12 +7,9 @@ Layers of a spec with it:
     state = ["new_part"]
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from peirce.algebra import Predicates, Scope
-from peirce.parts import Dims, NoOptions, PlainScope, StateOperator, plain_linear, plain_sigmoid
+from peirce.parts import Dims, NoOptions, PlainMap, PlainScope, StateOperator, plain_linear, plain_sigmoid
 from torch import nn
 
 
@@ -34,9 +31,7 @@ class NewPart(StateOperator):
         unary = self.gate(state.unary).sigmoid() * self.content(state.unary)
         return Predicates(unary, None if state.binary is None else torch.zeros_like(state.binary))
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Token by token: the gate times the content."""
         gate, content = (
             plain_linear(given["unary"], parameters, name, dims.unary) for name in ("gate", "content")

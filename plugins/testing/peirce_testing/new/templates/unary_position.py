@@ -7,12 +7,10 @@ A spec with it:
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from peirce.algebra import at_least_float32
-from peirce.parts import Dims, NoOptions, PlainScope, Tokens, UnaryPosition
+from peirce.parts import Dims, NoOptions, PlainMap, PlainScope, Tokens, UnaryPosition
 from torch import Tensor, nn
 
 
@@ -32,8 +30,6 @@ class NewPart(UnaryPosition):
         steps = tokens.rows(tokens.index).to(direction.dtype).log1p()
         return (steps.unsqueeze(2) * direction).to(self.direction.dtype)
 
-    def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    def reference(self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims) -> PlainMap:
         """Token by token, at the position t."""
         return {"unary": [[math.log1p(t) * w for w in parameters["direction"]] for t in scope.rows]}
