@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
+import numpy as np
 from attrs import field, frozen, validators
 from torch import Tensor
 
 from peirce.kernels import channels_first
-from peirce.parts import AttentionOperator, Dims, PlainMap, PlainScope, Reader, Writer, plain_linear
+from peirce.parts import (
+    AttentionOperator,
+    Dims,
+    PlainMap,
+    PlainScope,
+    Reader,
+    Writer,
+    plain_linear,
+    plain_softmax,
+)
 
 
 @frozen(kw_only=True)
@@ -85,21 +94,11 @@ class Attention(AttentionOperator):
     def reference(
         self, query: list[Any], key: list[Any], value: list[Any], scope: list[list[bool]]
     ) -> list[Any]:
-        """Row by row and head by head: products, their softmax over the row's scope, and the sum."""
-        result = []
-        for query_heads, seen in zip(query, scope, strict=True):
-            tokens = [a for a, sees in enumerate(seen) if sees]
-            heads = []
-            for h, q in enumerate(query_heads):
-                g = h * len(key[0]) // len(query_heads)
-                scores = [sum(i * j for i, j in zip(q, key[a][g], strict=True)) for a in tokens]
-                most = max(scores, default=0.0)
-                weights = [math.exp(score - most) for score in scores]
-                total = sum(weights)
-                pairs = [(w / total, value[a][g]) for w, a in zip(weights, tokens, strict=True)]
-                heads.append([sum(w * v[s] for w, v in pairs) for s in range(len(q))])
-            result.append(heads)
-        return result
+        """Head by head: products, their softmax over each row's scope, and the sum; several heads share keys."""
+        group = [h * len(key[0]) // len(query[0]) for h in range(len(query[0]))]
+        keys, values = np.array(key)[:, group], np.array(value)[:, group]
+        weights = plain_softmax(np.einsum("xhs,ahs->xah", query, keys), np.array(scope)[..., None], axis=1)
+        return cast(list[Any], np.einsum("xah,ahs->xhs", weights, values).tolist())
 
     def reference_of_atoms(
         self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims

@@ -10,7 +10,7 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from peirce.parts import Dims, RecurrentOperator
+from peirce.parts import Dims, RecurrentOperator, plain_sigmoid
 
 
 class Gated(RecurrentOperator):
@@ -62,8 +62,8 @@ class LSTM(Gated, nn.LSTM):
             mixed = [one + two for one, two in zip(*gates(atom, output, parameters), strict=True)]
             for r in range(size):
                 entry, keep, content, exit_ = mixed[r::size]
-                cell[r] = sigmoid(keep) * cell[r] + sigmoid(entry) * math.tanh(content)
-                output[r] = sigmoid(exit_) * math.tanh(cell[r])
+                cell[r] = plain_sigmoid(keep) * cell[r] + plain_sigmoid(entry) * math.tanh(content)
+                output[r] = plain_sigmoid(exit_) * math.tanh(cell[r])
             outputs.append(list(output))
         return outputs
 
@@ -100,8 +100,8 @@ class GRU(Gated, nn.GRU):
         for atom in atoms:
             read, recurrent = gates(atom, output, parameters)
             for r in range(size):
-                reset = sigmoid(read[r] + recurrent[r])
-                update = sigmoid(read[size + r] + recurrent[size + r])
+                reset = plain_sigmoid(read[r] + recurrent[r])
+                update = plain_sigmoid(read[size + r] + recurrent[size + r])
                 content = math.tanh(read[2 * size + r] + reset * recurrent[2 * size + r])
                 output[r] = (1 - update) * content + update * output[r]
             outputs.append(list(output))
@@ -117,8 +117,3 @@ def gates(
         for of, values in (("ih", atom), ("hh", state))
     )
     return read.tolist(), recurrent.tolist()
-
-
-def sigmoid(value: float) -> float:
-    """1 / (1 + exp -z)."""
-    return 1 / (1 + math.exp(-value))

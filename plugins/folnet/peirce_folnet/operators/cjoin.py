@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from attrs import field, frozen, validators
@@ -78,27 +77,10 @@ class CJoin(Operator):
         )
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        """The softmax over each row's scope and the sum over a, term by term."""
-        tokens = range(len(kernel))
-        groups, inner = (range(size) for size in self._shape.values())
-        published = self.options.premise == "published"
-        result = []
-        for x in tokens:
-            seen = [a for a in tokens if scope[x][a]]
-            row = []
-            for g in groups:
-                sums = []
-                for n in inner:
-                    top = max((kernel[a][g][n] for a in seen), default=0.0)
-                    weights = {a: math.exp(kernel[a][g][n] - top) for a in seen}
-                    total = sum(weights.values())
-                    pairs = (
-                        (w, premise[a][x][g] if published else premise[x][a][g]) for a, w in weights.items()
-                    )
-                    sums.append(sum(w / total * v for w, v in pairs))
-                row.append(sums)
-            result.append(row)
-        return result
+        """The softmax over each row's scope and the sum over a."""
+        weights = plain_softmax(np.array(kernel)[None], np.array(scope)[..., None, None], axis=1)
+        of_row = "axg" if self.options.premise == "published" else "xag"
+        return cast(list[Any], np.einsum(f"xagn,{of_row}->xgn", weights, premise).tolist())
 
     def reference_of_atoms(
         self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims

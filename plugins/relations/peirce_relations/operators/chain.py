@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ from attrs import field, frozen, validators
 from torch import Tensor
 
 from peirce.kernels import product_by_channel
-from peirce.parts import Dims, PlainMap, PlainScope, PureOperator, Reader, Writer, plain_linear
+from peirce.parts import Dims, PlainMap, PlainScope, PureOperator, Reader, Writer, plain_linear, plain_sigmoid
 
 
 @frozen(kw_only=True)
@@ -64,7 +63,7 @@ class Chain(PureOperator):
 
         def pair(x: int, y: int, d: int) -> float:
             seen = [a for a in tokens if scope[x][a]]
-            weights = [_sigmoid(gate[x][a][d]) * _sigmoid(right_gate[a][y][d]) for a in seen]
+            weights = [plain_sigmoid(gate[x][a][d]) * plain_sigmoid(right_gate[a][y][d]) for a in seen]
             terms = (w * value[x][a][d] * right_value[a][y][d] for w, a in zip(weights, seen, strict=True))
             return sum(terms) / (sum(weights) + self.options.floor)
 
@@ -81,7 +80,3 @@ class Chain(PureOperator):
         )
         means = self.reference(*channels, scope)
         return {"binary": plain_linear(means, parameters, "output", dims.binary, bias=False)}
-
-
-def _sigmoid(value: float) -> float:
-    return 1 / (1 + math.exp(-value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -13,7 +12,7 @@ from attrs import frozen
 from torch import Tensor
 
 from peirce.algebra import Scope, at_least_float32
-from peirce.parts import Dims, PlainMap, PlainScope, PureOperator, Reader, Writer, plain_linear
+from peirce.parts import Dims, PlainMap, PlainScope, PureOperator, Reader, Writer, plain_linear, plain_softmax
 
 
 @frozen(kw_only=True)
@@ -184,8 +183,5 @@ def _dot(one: list[float], other: list[float]) -> float:
 
 def _weigh(terms: list[tuple[float, list[float]]], sizes: range) -> list[float]:
     """The sum of values by the softmax of their scores."""
-    if not terms:
-        return [0.0 for _ in sizes]
-    most = max(score for score, _ in terms)
-    weights = [math.exp(score - most) for score, _ in terms]
-    return [sum(w * v[s] for w, (_, v) in zip(weights, terms, strict=True)) / sum(weights) for s in sizes]
+    weights = plain_softmax([score for score, _ in terms])
+    return [sum(w * v[s] for w, (_, v) in zip(weights, terms, strict=True)) for s in sizes]

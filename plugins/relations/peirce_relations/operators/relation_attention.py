@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
+import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
 
-from peirce.parts import Dims, NoOptions, PlainMap, PlainScope, PureOperator, Reader, Writer, plain_linear
+from peirce.parts import (
+    Dims,
+    NoOptions,
+    PlainMap,
+    PlainScope,
+    PureOperator,
+    Reader,
+    Writer,
+    plain_linear,
+    plain_softmax,
+)
 
 
 class RelationAttention(PureOperator):
@@ -53,24 +63,12 @@ class RelationAttention(PureOperator):
         return sums + weights @ relation_value
 
     def reference(self, *channels: Any) -> list[Any]:
-        """Node by node and head by head: scores, their softmax over the row's scope, and the sum."""
+        """Head by head: scores of nodes and of pairs, their softmax over each row's scope, and both sums."""
         query, key, value, relation_key, relation_value, scope = channels
-        result = []
-        for x, seen in enumerate(scope):
-            nodes, heads = [a for a, sees in enumerate(seen) if sees], []
-            for h, q in enumerate(query[x]):
-                keys = [[k + p for k, p in zip(key[a][h], relation_key[x][a], strict=True)] for a in nodes]
-                scores = [sum(i * j for i, j in zip(q, k, strict=True)) for k in keys]
-                most = max(scores, default=0.0)
-                weights = [math.exp(score - most) for score in scores]
-                total = sum(weights)
-                weighted = [
-                    (w / total, value[a][h], relation_value[x][a])
-                    for w, a in zip(weights, nodes, strict=True)
-                ]
-                heads.append([sum(w * (v[s] + r[s]) for w, v, r in weighted) for s in range(len(q))])
-            result.append(heads)
-        return result
+        scores = np.einsum("xhs,ahs->xah", query, key) + np.einsum("xhs,xas->xah", query, relation_key)
+        weights = plain_softmax(scores, np.array(scope)[..., None], axis=1)
+        sums = np.einsum("xah,ahs->xhs", weights, value) + np.einsum("xah,xas->xhs", weights, relation_value)
+        return cast(list[Any], sums.tolist())
 
     def reference_of_atoms(
         self, given: PlainMap, scope: PlainScope, parameters: PlainMap, dims: Dims
