@@ -3,9 +3,11 @@
 Encoders without heads, whose scores of a vocabulary would hide the layers, and a vocabulary of 1000: forward passes of
 `--layers`, and training steps, which are a pass and its gradients, of `--step-layers`, since the plain one keeps more
 than 1 GiB for each. `time / limit` compares with what the matrix products alone would take as torch makes a large one.
+With `--threads N` time is on the clock, `time / one thread` compares with one thread in the same turns, and the results
+are in `models-threads.json`.
 
 python benchmarks/models.py [--what forward|step] [--repeats N] [--batch N] [--length N] [--layers N]
-    [--step-layers N]
+    [--step-layers N] [--threads N]
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ def main() -> None:
         del found["bert-base"]
         steps = {name: stepping(model.train(), calling(model, ids)) for name, model in found.items()}
         rows += compared("training step", options.step_layers, steps, options)
-    record("models", rows)
+    record("models" if options.threads == 1 else "models-threads", rows)
 
 
 def models(layers: int) -> Models:
@@ -99,6 +101,23 @@ def stepping(model: nn.Module, outputs: Callable[[], Mapping[str, Tensor]]) -> C
     return step
 
 
+def with_threads(ways: Mapping[str, Callable[[], object]], count: int) -> dict[Any, Callable[[], object]]:
+    """The ways, and where there are several threads each with one thread as well, by its name and 1."""
+
+    def on(threads: int, way: Callable[[], object]) -> Callable[[], None]:
+        def run() -> None:
+            torch.set_num_threads(threads)
+            way()
+            torch.set_num_threads(count)
+
+        return run
+
+    if count == 1:
+        return dict(ways)
+    alone = {(name, 1): on(1, way) for name, way in ways.items()}
+    return {**ways, **alone}
+
+
 def agree(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> None:
     """The two implementations are of one network."""
     for name, value in one.items():
@@ -111,7 +130,7 @@ def compared(
     what: str, layers: int, ways: Mapping[str, Callable[[], object]], options: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Time, peak memory and what the operations alone would take."""
-    times = turns({PEAK: matrix_product(), **ways}, options.repeats)
+    times = turns(with_threads({PEAK: matrix_product(), **ways}, options.threads), options.repeats)
     peaks = {name: peak_bytes(way) for name, way in ways.items()}
     counts = {name: operations(ways[name]) for name in (PEER, PLAIN)}
     counts |= {OURS: counts[PLAIN], "bert-base": counts[PEER]}
@@ -127,6 +146,7 @@ def compared(
             **beside("time / plain", times[name], times[PLAIN]),
             "operations / BERT": counts[name] / counts[PEER],
             **beside("time / limit", times[name], limits(times[PEAK], counts[name])),
+            **({} if options.threads == 1 else beside("time / one thread", times[name], times[name, 1])),
             "peak MiB": peaks[name] / 2**20,
         }
         for name in ways
