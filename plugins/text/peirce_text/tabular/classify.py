@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
-from peirce.model import Model, PlainRows, Start
+from peirce.model import Model, PlainRows
 from peirce.parts import one_of, plain_cross_entropy
 from peirce_text.plain import plain_best, plain_f1, plain_ids, plain_mean
 from peirce_text.reading import Example, Row
@@ -59,6 +59,8 @@ class Classify(TextTable[ClassifyOptions]):
     name = "classify"
     source = "BERT (Devlin et al., 2018), Section 4.1, for the head and the form of a pair"
     Options = ClassifyOptions
+    # Where the loss judges, training may replace what it begins with by a model that is less often right.
+    settings: ClassVar[Mapping[str, Any]] = {**TextTable.settings, "train.monitor": "accuracy"}
     example_options: ClassVar[Mapping[str, Any]] = {"weights": "balanced"}
 
     @classmethod
@@ -124,13 +126,6 @@ class Classify(TextTable[ClassifyOptions]):
         given, right = list(map(plain_best, scores)), [row["labels"] for row in rows]
         f1 = [plain_f1([a == k for a in right], [b == k for b in given]) for k in range(len(scores[0]))]
         return {**super().reference_metrics(data, split, rows, outputs), "macro_f1": plain_mean(f1)}
-
-    @classmethod
-    def start(cls) -> Start:
-        """As of other tables; a pretrained model is judged by accuracy, which fine-tuning may raise with the loss."""
-        start = super().start()
-        judged = {"train.monitor": "accuracy"} if start.settings else {}
-        return evolve(start, settings={**judged, **start.settings})
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:

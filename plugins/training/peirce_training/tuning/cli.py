@@ -44,8 +44,8 @@ def tune(
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="What trainings are compared by, on the validation split, as `--set train.monitor=NAME`; the loss if "
-            "absent.",
+            help="What trainings are compared by, on the validation split, as `--set train.monitor=NAME`; if absent "
+            "what the task is judged by, which is the loss unless it says otherwise.",
         ),
     ] = None,
     start: Annotated[
