@@ -69,12 +69,13 @@ def _grid_of(plane, x, y, X, Y, BX: tl.constexpr, BY: tl.constexpr):
 def _normal(
     atoms, mask, place, real, period, D, epsilon, MASKED: tl.constexpr, SUM: tl.constexpr, BD: tl.constexpr
 ):
-    """The norm of some pairs' atoms, [pairs, BD], zero outside the scope; 1 / deviation; who is in the scope."""
+    """The norm of some pairs' atoms, [pairs, BD], zero outside the scope, in their dtype and in that of sums;
+    1 / deviation; who is in the scope."""
     seen = real
     if MASKED:
         seen &= tl.load(mask + place % period, real, 0) != 0
     normal, inverse = standardised(_channels(atoms, place, seen, D, BD).to(SUM), epsilon, D, BD)
-    return normal, inverse, seen
+    return normal.to(atoms.dtype.element_ty), normal, inverse, seen
 
 
 @triton.jit
@@ -130,10 +131,8 @@ def pairs_forward(
     """w of u, both [b, x, y, d]; w1 [h, 2d], w2 [d, h], s [d, d]."""
     plane, x, y = corner(X, Y, BX, BY)
     here, is_here, there, is_there = _grid_of(plane, x, y, X, Y, BX, BY)
-    normal, _, _ = _normal(u, mask, here, is_here, period, D, epsilon, MASKED, SUM, BD)
-    one = normal.to(u.dtype.element_ty)
-    normal, _, _ = _normal(u, mask, there, is_there, period, D, epsilon, MASKED, SUM, BD)
-    other = normal.to(u.dtype.element_ty)
+    one, _, _, _ = _normal(u, mask, here, is_here, period, D, epsilon, MASKED, SUM, BD)
+    other, _, _, _ = _normal(u, mask, there, is_there, period, D, epsilon, MASKED, SUM, BD)
     sums = tl.dot(other, _weight(s, 0, 0, 1, D, D, D, BD, BD), input_precision=PRECISION, out_dtype=SUM)
     for h in range(0, H, BH):
         wa, wb = _weight(w1, 0, h, 1, D, H, 2 * D, BD, BH), _weight(w1 + D, 0, h, 1, D, H, 2 * D, BD, BH)
@@ -160,10 +159,8 @@ def pairs_backward(
     """du of dw, both [b, x, y, d]."""
     plane, x, y = corner(X, Y, BX, BY)
     here, is_here, there, is_there = _grid_of(plane, x, y, X, Y, BX, BY)
-    normal, _, _ = _normal(u, mask, there, is_there, period, D, epsilon, MASKED, SUM, BD)
-    other = normal.to(u.dtype.element_ty)
-    normal, inverse, seen = _normal(u, mask, here, is_here, period, D, epsilon, MASKED, SUM, BD)
-    one = normal.to(u.dtype.element_ty)
+    other, _, _, _ = _normal(u, mask, there, is_there, period, D, epsilon, MASKED, SUM, BD)
+    one, normal, inverse, seen = _normal(u, mask, here, is_here, period, D, epsilon, MASKED, SUM, BD)
     given = _dropped(_channels(dw, here, is_here, D, BD), here, is_here, seed, rate, D, DROPS, BD)
     back = _dropped(_channels(dw, there, is_there, D, BD), there, is_there, seed, rate, D, DROPS, BD)
     sums = tl.dot(back, _weight(s, 0, 0, D, D, D, 1, BD, BD), input_precision=PRECISION, out_dtype=SUM)
@@ -202,10 +199,8 @@ def pairs_weights_backward(
         here, is_here, there, is_there = _grid_of(
             plane, tile // across * BX, tile % across * BY, X, Y, BX, BY
         )
-        normal, _, _ = _normal(u, mask, here, is_here, period, D, epsilon, MASKED, SUM, BD)
-        one = normal.to(u.dtype.element_ty)
-        normal, _, _ = _normal(u, mask, there, is_there, period, D, epsilon, MASKED, SUM, BD)
-        other = normal.to(u.dtype.element_ty)
+        one, _, _, _ = _normal(u, mask, here, is_here, period, D, epsilon, MASKED, SUM, BD)
+        other, _, _, _ = _normal(u, mask, there, is_there, period, D, epsilon, MASKED, SUM, BD)
         given = _dropped(_channels(dw, here, is_here, D, BD), here, is_here, seed, rate, D, DROPS, BD)
         hidden = _hidden(one, other, wa, wb, b1, h, H, PRECISION, SUM, BH)
         grad = tl.dot(given, out, input_precision=PRECISION, out_dtype=SUM) * _gelu_slope(hidden)
@@ -241,7 +236,7 @@ def pairs_skip_backward(
         here, is_here, there, is_there = _grid_of(
             plane, tile // across * BX, tile % across * BY, X, Y, BX, BY
         )
-        normal, _, _ = _normal(u, mask, there, is_there, period, D, epsilon, MASKED, SUM, BD)
+        _, normal, _, _ = _normal(u, mask, there, is_there, period, D, epsilon, MASKED, SUM, BD)
         given = _dropped(_channels(dw, here, is_here, D, BD), here, is_here, seed, rate, D, DROPS, BD)
         sums += tl.dot(tl.trans(given), normal.to(given.dtype), input_precision=PRECISION, out_dtype=SUM)
         bias += tl.sum(given.to(SUM), 0)
