@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from peirce_queries.languages.language import FREE, And, Atom, Constant, Formula, Not, Or, Variable
+from peirce_queries.languages.language import FREE, Atom, Constant, Variable
 from peirce_queries.languages.lisp import Complement, Intersection, Projection, SetExpression, Union
+from peirce_testing.strategies import queries
 
 names = st.text(min_size=1, max_size=8).filter(
     lambda name: name.encode("utf-8", "ignore") == name.encode("utf-8", "replace")
@@ -14,17 +15,7 @@ names = st.text(min_size=1, max_size=8).filter(
 terms = st.one_of(st.just(FREE), st.integers(1, 12).map(lambda i: Variable(f"e{i}")), names.map(Constant))
 
 
-def formulas_of(atoms: st.SearchStrategy[Formula], most: int) -> st.SearchStrategy[Formula]:
-    """Random formulas of at most so many atoms."""
-
-    def grow(inner: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
-        several = st.lists(inner, min_size=2, max_size=3).map(tuple)
-        return st.one_of(st.builds(Not, inner), st.builds(And, several), st.builds(Or, several))
-
-    return st.recursive(atoms, grow, max_leaves=most)
-
-
-formulas = formulas_of(st.builds(Atom, names, terms, terms), 6)
+formulas = queries(st.builds(Atom, names, terms, terms), 6)
 
 
 def expressions(

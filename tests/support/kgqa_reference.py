@@ -6,11 +6,11 @@ from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
-from kgqa_queries import formulas_of
 from numpy.typing import NDArray
 
 from peirce_queries.graphs.graph import SPLITS, Graph, Split, from_ids
 from peirce_queries.languages.language import FREE, And, Atom, Constant, Formula, Not, Or, Query, Variable
+from peirce_testing import strategies
 
 
 def brute_force(query: Query, graph: Graph, split: Split) -> list[int]:
@@ -54,4 +54,4 @@ def queries(entities: int = 5, relations: int = 2) -> st.SearchStrategy[Query]:
     constants = [Constant(f"a{i}") for i in range(entities)]
     terms = st.sampled_from([FREE, FREE, *(Variable(f"e{i}") for i in (1, 2, 3)), *constants[:3]])
     atoms = st.builds(Atom, st.sampled_from([f"p{i}" for i in range(relations)]), terms, terms)
-    return formulas_of(atoms, 7).map(Query).filter(lambda query: FREE in query.variables)
+    return strategies.queries(atoms, 7).map(Query).filter(lambda query: FREE in query.variables)

@@ -25,7 +25,8 @@ _CONTRACTS = ("peirce.parts", "peirce.model")
 """Where the methods of parts are declared."""
 _BY_CHECK = {
     "words": "words", "terms": "terms", "loss": "loss", "loss_numerics": "loss", "targets": "loss",
-    "task_data": "prepare", "task_splits": "prepare", "task_batches": "batches", "task_metrics": "metrics",
+    "task_data": "prepare", "task_process": "prepare", "task_splits": "prepare",
+    "task_batches": "batches", "task_metrics": "metrics",
     "export_report": "export", "export_overwrites": "export", "export_failure": "export", "export_options": "export",
     "export_values": "export", "export_verification": "export",
 }  # fmt: skip
@@ -37,6 +38,7 @@ _BY_OUTPUT = {
 """The methods that give what a failure begins with the name of."""
 _SIZE = r"\blen\(|\.shape\b|\.size\(|\.item\(|\bint\(|\brange\("
 _OVER = r"\.(mean|sum|max|amax|amin|softmax|logsumexp|cumsum|std|var)\("
+_RANDOM = r"rand|shuffle|Generator|manual_seed|default_rng|time\("
 _OF_VALUES = r"^(?!.*(maps included|reads the))"
 
 
@@ -96,7 +98,8 @@ CAUSES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
     "token_permutation": (("the order of tokens, which positions alone know", r"cumsum|arange|roll|flip|\[:, [0-9-]"),),
     "locality": (
-        ("a sum over tokens, or a transpose", _OVER + "|transpose|@|converse", "changed"),
+        ("a reader of tokens that rows attend to without `cached=True`", r"Reader\((?!.*cached)", "the reading"),
+        ("a sum over tokens, or a transpose", _OVER + "|transpose|@|converse", "hides has changed"),
         ("the rule `pairwise` or `none`, where nothing is summed", r"scope_rule", "no result depends", "$"),
     ),
     "padding": (
@@ -116,7 +119,7 @@ CAUSES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
     "learning": (("parameters that begin where no gradient is", r"Parameter\(|zeros|nn\.init"),),
     "modes": (
-        ("another way in training, or a rate of its own", r"self\.training|dropout|Dropout"),
+        ("another way in training, or a rate of its own", r"self\.training|dropout|Dropout", "train|eval|recomp|drops"),
         ("a buffer that a call changes", r"BatchNorm|batch_norm|self\.\w+ (=|\+=)", "state|buffer", "(?!__init__)"),
     ),
     "terms": (("a mean that counts padding, or a value for each token", _OVER + "|return"),),
@@ -172,6 +175,18 @@ CAUSES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "export_verification": (
         ("a comparison of some outputs, at one size, or of what is in memory", r"allclose|equal|verify|passed=True"),
     ),
+    "task_data": (("data that depend on a global random state, or on the time", _RANDOM),),
+    "task_process": (("the order of a set, or a seed from `hash`", r"hash\(|set\(|\{[^:{}]*\}"),),
+    "task_splits": (
+        ("one seed for every split, a slice that begins too early, one file for two", _RANDOM + r"|\[.*:.*\]|split"),
+    ),
+    "task_batches": (("a generator that is kept, or none; rows that are shuffled where they lie", _RANDOM),),
+    "task_terms": (("a mean over padding, or a weight that only the loss knows", r" / |entropy|targets||" + _OVER),),
+    "task_metrics": (("a mean of the means of batches", _OVER + r"| / ", "batch|padding"),),
+    "task_reference": (("a label of another row, a text that is cut elsewhere, a mean of means", "return"),),
+    "task_training": (("`detach`, or numbers taken out of a tensor", r"detach|no_grad|\.data\b|item\(|tolist"),),
+    "task_options": (("an option that is read and then not used", r"options"),),
+    "task_errors": (("a file that is read without asking what is in it", r"open\(|read|load|split\("),),
     "tensorrt": (("an addition in a scatter", r"scatter_add|index_add|bincount|scatter_reduce"),),
 }  # fmt: skip
 """By check, the arguments of each `Cause`; of an option or a size, the line is one that reads it."""
@@ -241,6 +256,10 @@ def nearest(check: str, part: Any, found: str = "", error: BaseException | None 
     lines = [line for line in _lines(part) if not line.method.startswith(_STATED)]
     lines.sort(key=lambda line: _ORDER.index(line.method) if line.method in _ORDER else len(_ORDER) - 2)
     lines.sort(key=lambda line: line.method != about)
+    if reading := re.search(r"the reading '(\w+)'", found):
+        lines.sort(
+            key=lambda line: reading[1] != line.method and repr(reading[1]) not in line.text.replace('"', "'")
+        )
     if check == "reference" and not re.search("maps included|^the outputs", found):
         lines = [line for line in lines if line.method == about or line.method not in _ORDER]
     causes = [Cause(*each) for each in CAUSES.get(check, ())]

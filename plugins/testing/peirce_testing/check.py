@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,12 +28,13 @@ from peirce.parts import Dims
 from peirce.registry import Registered, Registry, contain_panics
 from peirce_testing import causes, examples, strategies
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
-from peirce_testing.examples import Example
+from peirce_testing.examples import Example, View
 from peirce_testing.harness import harnesses_of
 from peirce_testing.harness.base import Harness
 from peirce_testing.harness.exporters import ExporterHarness
 from peirce_testing.harness.sized import TokenHarness
 from peirce_testing.harness.tasks import TaskHarness
+from peirce_testing.options import differing
 
 _TORCH = Path(torch.__file__).parent
 _OURS = {Path(__file__).parent, Path(hypothesis.__file__).parent}
@@ -118,7 +120,8 @@ class Case:
                 reason = str(error)
                 continue
             except Exception as error:
-                error.add_note(f"with {harness.label}")
+                others = differing(self.harness.options, harness.options) * (" = " not in harness.label)
+                error.add_note(f"with {harness.label}" + f": {others}" * bool(others))
                 raise
             done += 1
         if not done:
@@ -189,10 +192,12 @@ class Check:
     def _explain(self, case: Case, error: Exception) -> str:
         """What broke: part, method, options and sizes, then the contract, what was found, and what may be the cause."""
         entry = case.entry
-        found = [str(error)] if isinstance(error, BrokenError) else _describe_error(error)
+        found = [str(error)] if isinstance(error, BrokenError) else _describe_error(error, entry.part)
         notes = sorted(getattr(error, "__notes__", ()), key=lambda note: not note.startswith("with "))
         raised = None if isinstance(error, BrokenError) else error
         about = self.name, entry.part, "\n".join([found[0], *notes]), raised
+        if not any(note.startswith("in a ") for note in notes):
+            notes += _sizes_at(error)
         lines = {
             "of": [causes.method_of(*about)],
             "with": [note.removeprefix("with ") for note in notes],
@@ -241,15 +246,27 @@ def _misfit(part: type[Any], error: Exception) -> BrokenError | None:
     return broken
 
 
+def _sizes_at(error: Exception) -> list[str]:
+    """Who sees whom and the part's sizes where a check failed, of the innermost calls of the suite that know them."""
+    frames = [frame.f_locals.values() for frame, _ in traceback.walk_tb(error.__traceback__)][::-1]
+    found = (
+        next((value for each in frames for value in each if isinstance(value, kind)), None)
+        for kind in (View, Harness)
+    )
+    return [f"in a {each}" if isinstance(each, View) else each.sizes for each in found if each is not None]
+
+
 def _frames_of_part(error: Exception) -> list[traceback.FrameSummary]:
     """The frames of an error that are neither the suite's nor torch's."""
     calls, foreign = traceback.extract_tb(error.__traceback__), {*_OURS, _TORCH}
     return [call for call in calls if foreign.isdisjoint(Path(call.filename).parents)]
 
 
-def _describe_error(error: Exception) -> list[str]:
-    """An error and where it was raised."""
+def _describe_error(error: Exception, part: Any) -> list[str]:
+    """An error and where it was raised, from the first line of the part on, if it came by one."""
     calls = _frames_of_part(error)
+    file = getattr(sys.modules.get(getattr(part, "__module__", "")), "__file__", None)
+    calls = calls[next((i for i, call in enumerate(calls) if call.filename == file), 0) :]
     lines = [
         f"{type(error).__name__}: {error}",
         *(f"  {call.filename}:{call.lineno} in {call.name}: {call.line}" for call in calls),

@@ -109,6 +109,12 @@ def variations(options: Any) -> Iterator[tuple[str, Any]]:
         yield from ((field.name, value) for value in dict.fromkeys(values) if value != now)
 
 
+def differing(options: Any, others: Any) -> str:
+    """The fields of other options that are not as in the first, as a failure names them."""
+    pairs = ((field.name, getattr(others, field.name)) for field in given_fields(others))
+    return ", ".join(f"{name} = {value!r}" for name, value in pairs if value != getattr(options, name))
+
+
 def given_fields(options: Any) -> list[Any]:
     """The fields of options, or of their class, that a spec may give."""
     return [f for f in attrs.fields(options if isinstance(options, type) else type(options)) if f.init]

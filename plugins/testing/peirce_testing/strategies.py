@@ -9,6 +9,7 @@ Each shrinks to one example of one token, to small sizes and to no padding.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from attrs import evolve
@@ -26,6 +27,9 @@ from peirce.spec import Spec
 from peirce_testing.examples import SCOPE_KINDS, SHAPES, Example, View, dims_of, normal
 from peirce_testing.options import choices, example_options
 from peirce_testing.tiny_models import example_heads, fit_scope, spec_with_heads, tiny_spec
+
+if TYPE_CHECKING:
+    from peirce_queries.languages.language import Formula
 
 SEEDS = st.integers(0, 2**16 - 1)
 """Seeds of values. What fails seldom depends on single values, and a seed is drawn and shrunk at once."""
@@ -134,3 +138,23 @@ def examples(kinds: Sequence[str] = SCOPE_KINDS, **which: object) -> SearchStrat
     """What a check runs on once: a view, as `views` draws it, a seed of the values, and sizes of the part."""
     one = st.builds(Example, views(kinds, **which), SEEDS)  # type: ignore[arg-type]
     return st.tuples(one, dims())
+
+
+def queries(atoms: SearchStrategy[Formula] | None = None, most: int = 6) -> SearchStrategy[Formula]:
+    """Formulas of queries, of at most so many atoms; those of peirce-queries, which must be installed."""
+    from peirce_queries.languages.language import FREE, And, Atom, Constant, Not, Or, Variable
+
+    def grow(inner: SearchStrategy[Formula]) -> SearchStrategy[Formula]:
+        several = st.lists(inner, min_size=2, max_size=3).map(tuple)
+        return st.one_of(st.builds(Not, inner), st.builds(And, several), st.builds(Or, several))
+
+    names, variables = st.text("abcdef", min_size=1, max_size=8), st.integers(1, 12)
+    terms = st.just(FREE) | variables.map(lambda i: Variable(f"e{i}")) | names.map(Constant)
+    given = st.builds(Atom, names, terms, terms) if atoms is None else atoms
+    return st.recursive(given, grow, max_leaves=most)
+
+
+def register() -> None:
+    """Let `hypothesis.strategies.from_type` know them; hypothesis calls it where it is imported, by its entry point."""
+    for kind, strategy in ((Dims, dims()), (View, views()), (Scope, scopes())):
+        st.register_type_strategy(kind, strategy)

@@ -47,6 +47,12 @@ def test_authors_draw_sizes_scopes_tokens_and_channels(dims: Dims, scope: Scope,
     assert (values.shape, values.dtype) == ((2, dims.unary), torch.float32)
 
 
+@given(st.from_type(Dims), st.from_type(Scope))
+def test_hypothesis_finds_them_by_the_types(dims: Dims, scope: Scope) -> None:
+    assert dims.unary == dims.heads * dims.head_size
+    assert scope.pairs is None or scope.pairs.dim() == 3
+
+
 @given(strategies.specs(with_stub_parts(Registry.of())))
 def test_specs_are_models(spec: Spec) -> None:
     build(spec, registry=with_stub_parts(Registry.of()))

@@ -122,20 +122,27 @@ def locality(harness: Harness) -> None:
         def near(slot: Slot) -> Tensor:
             return both if len(slot.tokens) == 1 else both.unsqueeze(0) & both.unsqueeze(1)
 
-        def rows(slot: Slot) -> Tensor | None:
-            if slot.name in attended:
-                return None
+        def rows(slot: Slot) -> Tensor:
             return mine if len(slot.tokens) == 1 else mine.unsqueeze(1).expand(-1, view.length)
 
         def here(slot: Slot, tensor: Tensor) -> Tensor:
             """The result of the token, of the pair, or of the row."""
             return tensor[:, x, y] if len(slot.tokens) == 2 and rule != "reduce" else tensor[:, x]
 
-        found = moved(rows if rule == "reduce" else near)
-        for (slot, one), (_, wanted) in zip(found, results, strict=True):
-            what = f"{slot.name} of token {x}" + f" and the pair ({x}, {y})" * (rule == "pairwise")
-            hidden = f"where what scope_rule = {rule!r} hides has changed"
-            assert_equal(here(slot, one), here(slot, wanted), f"{what}, {hidden}", 1e-11)
+        changes = {f"what scope_rule = {rule!r} hides": moved(near)}
+        if rule == "reduce":
+            changes = {
+                f"the reading {name!r} of other tokens, which is not `cached`,": moved(
+                    lambda slot, name=name: rows(slot) if slot.name == name else None  # type: ignore[misc]
+                )
+                for name in (slot.name for slot, _ in tensors if slot.tokens and slot.name not in attended)
+            }
+        for hidden, found in changes.items():
+            for (slot, one), (_, wanted) in zip(found, results, strict=True):
+                what = f"{slot.name} of token {x}" + f" and the pair ({x}, {y})" * (rule == "pairwise")
+                assert_equal(
+                    here(slot, one), here(slot, wanted), f"{what}, where {hidden} has changed", 1e-11
+                )
         if rule == "reduce" and not reaches:
             for (slot, one), (_, wanted) in zip(moved(near), results, strict=True):
                 at = (slice(None), x, y)[: 1 + len(slot.tokens)]

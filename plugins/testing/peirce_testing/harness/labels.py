@@ -44,7 +44,8 @@ def losses(
     Raises:
         BrokenError: it takes none; caused by the first InputError, if it raised one.
     """
-    found, errors, refused = [], ["the loss takes labels of none of the usual forms"], None
+    unusual = "the loss takes labels of none of the usual forms; give some that it takes by `example_labels`"
+    found, errors, refused = [], [unusual], None
     for form, labels in _forms(head, outputs, generator):
         try:
             found.append((form, labels, head.loss(outputs, labels)))
