@@ -94,8 +94,9 @@ def load(
             frames = raised.__traceback__
             while frames and str(frames.tb_frame.f_globals.get("__name__")).partition(".")[0] != plugin.top:
                 frames = frames.tb_next  # the frames before the plug-in's own are of no use to its author
-            whole = frames or raised.__traceback__
-            detail = "".join(traceback.format_exception(type(raised), raised, whole))
+            if frames is None and not isinstance(raised, SyntaxError):  # which names its line itself
+                frames = raised.__traceback__
+            detail = "".join(traceback.format_exception(type(raised), raised, frames))
             cause = _failure_cause(plugin, error)
             quarantined.append(Quarantined(plugin=plugin.name, cause=cause, detail=detail))
     return tuple(loaded.values()), registered, tuple(quarantined)

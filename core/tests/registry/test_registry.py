@@ -265,6 +265,7 @@ def test_a_hook_of_a_distribution_that_is_not_installed_is_passed_over_where_it_
     [
         ("import no_such_dependency", "it needs the module 'no_such_dependency', which is not installed"),
         ("raise SystemExit(3)", "SystemExit: 3"),
+        ("x = = 3", "SyntaxError: invalid syntax (needy_lab.py, line 1)"),
     ],
 )
 def test_a_module_that_cannot_be_imported_is_quarantined(
@@ -274,7 +275,7 @@ def test_a_module_that_cannot_be_imported_is_quarantined(
     monkeypatch.syspath_prepend(tmp_path)
     broken = Registry.of("needy_lab").quarantined[0]
     assert broken.cause == cause
-    assert 'needy_lab.py", line 1' in broken.detail.splitlines()[1]
+    assert any('needy_lab.py", line 1' in line for line in broken.detail.splitlines()[:2])
     assert "needy_lab" not in sys.modules
 
 

@@ -450,13 +450,14 @@ def read_dataset(name: str, configuration: str = "") -> Mapping[str, Iterator[Ro
                 and configuration not in datasets.get_dataset_config_names(name)
             ):
                 configuration = ""
-            loaded = datasets.load_dataset(name, configuration or None)
+            whole = str(folder.resolve()) if folder.is_dir() else name  # for "." the library takes no name
+            loaded = datasets.load_dataset(whole, configuration or None)
     except Exception as error:  # whatever the library, its file formats and its network raise
-        cause = str(error).partition("\n")[0]
+        cause = str(error.__cause__ or error).partition("\n")[0]
         raise TaskError(
             f"data set {name!r}{configuration and f' of {configuration!r}'} cannot be loaded: {cause}; give a name of "
-            "the hub, with its configuration after a colon if it has several, a folder that `datasets` saved, or the "
-            "published files with task.folder"
+            "the hub, with its configuration after a colon if it has several, one table, a folder of tables with the "
+            "same columns or one that `datasets` saved, or the published files with task.folder"
         ) from error
     return {split: _rows(f"data set {folder}, {split}", table) for split, table in loaded.items()}
 

@@ -104,6 +104,10 @@ def train(
     )
     from peirce_training.warm_start import saved_spec
 
+    if spec is not None and data is None and Path(spec).is_file() and Path(spec).suffix != ".toml":
+        raise TaskError(
+            f"{spec} is no spec, which ends in .toml; a table is learned from as `peirce train --data {spec} -o DIR`"
+        )
     part = chosen_task(task, data)
     chosen = part.start() if spec is None and start is None else Start(why="")
     if chosen is None:

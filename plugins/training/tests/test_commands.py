@@ -67,6 +67,8 @@ def test_settings_as_flags_and_data_without_a_task_say_what_to_write(
         assert run("train", spec, "--task", "marked", flag, "3", "-o", tmp_path / "x") == 2
         assert said in " ".join(capsys.readouterr().err.split())
     (tmp_path / "my.csv").write_text("a,b,c\n1,2,3\n")
+    assert run("train", tmp_path / "my.csv", "-o", tmp_path / "x") == 2
+    assert f"`peirce train --data {tmp_path / 'my.csv'} -o DIR`" in capsys.readouterr().err
     given = ("train", spec, "--data", tmp_path / "my.csv", "-o", tmp_path / "x")
     assert run(*given) == 2
     assert "my.csv: its columns a, b, c tell no task; name the task with --task" in capsys.readouterr().err
