@@ -59,6 +59,11 @@ class TokenInput(nn.Module):
         self._specs = self._make_specs()
         # What is known of every token, by the axis of tokens; it is cached for later ones.
         self._token_inputs = [(s, s.dims.index("length")) for s in self._specs if s.dims.count("length") == 1]
+        # What is known of a whole text is cached as it is; later tokens need no prefix.
+        self._text_inputs = [
+            s for s in self._specs
+            if "batch" in s.dims and "length" not in s.dims and s.name != "prefix_length"
+        ]  # fmt: skip
 
     def specs(self) -> tuple[TensorSpec, ...]:
         """The inputs: the standard ones, then those of the positions and augmenters."""
@@ -117,7 +122,7 @@ class TokenInput(nn.Module):
         return tokens
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
-        """What is cached of the tokens themselves: every input that has a value for each token."""
+        """What is cached of the inputs: all that have a value for each token, or one for the text."""
         return tuple(
             evolve(
                 spec,
@@ -127,9 +132,9 @@ class TokenInput(nn.Module):
                 largest={"past": spec.largest["length"] - 1} if "length" in spec.largest else {},
                 required=True,
                 default=None,
-                meaning=f"`{spec.name}` of the tokens before.",
+                meaning=f"`{spec.name}` of the tokens before." if "length" in spec.dims else spec.meaning,
             )
-            for spec, _ in self._token_inputs
+            for spec in (*(spec for spec, _ in self._token_inputs), *self._text_inputs)
         )
 
     def following(self, inputs: Mapping[str, Tensor], cache: CachedState) -> tuple[Tokens, dict[str, Tensor]]:
@@ -150,6 +155,11 @@ class TokenInput(nn.Module):
             joined[spec.name] = new_cache[_cache_name(spec.name)] = (
                 new if past is None else torch.cat([past, new], axis)
             )
+        for spec in self._text_inputs:
+            name = _cache_name(spec.name)
+            given = cache.get(name, inputs.get(spec.name))
+            value = self._default_tensor(spec, ids) if given is None else given
+            joined[spec.name] = new_cache[name] = value
         before = cache[_cache_name("input_ids")].shape[1] if cache else None
         tokens = self.tokens(joined, before)
         for position in cast(Iterable[Position], self.positions) if cache else ():

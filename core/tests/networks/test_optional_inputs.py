@@ -48,6 +48,38 @@ class Confidence(UnaryPosition):
         return [cls]
 
 
+class Mood(UnaryPosition):
+    """A number for the whole text, which turns its atoms."""
+
+    name = "mood"
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        return (TensorSpec(name="mood", dtype="float", dims=("batch",)),)
+
+    def unary(self, tokens: Tokens) -> Tensor:
+        angles = tokens.inputs["mood"][:, None] * torch.arange(16.0)
+        return 10 * tokens.rows(angles.cos().unsqueeze(1).expand(-1, tokens.length, -1))
+
+    @classmethod
+    @hookimpl
+    def register_positions(cls) -> list[type[UnaryPosition]]:
+        return [cls]
+
+
+def test_what_is_known_of_a_whole_text_is_cached_with_it() -> None:
+    registry = Registry.of("peirce_basics.plugin", "peirce_folnet.plugin", Mood)
+    spec = DECODER.replace({"model.positions": [{"use": "mood"}], "model.dims.unary": 16})
+    model = peirce.build(spec, seed=1, registry=registry).eval()
+    given = {"input_ids": IDS, "mood": torch.tensor([0.5, 3.0])}
+    one, other = (model.generate(given, max_new=4, cache=cache) for cache in (True, False))
+    assert [text.tokens for text in one] == [text.tokens for text in other]
+    _, cached = model.advance(given, {})
+    after, _ = model.advance({"input_ids": IDS[:, :1]}, cached)
+    whole = model(**given | {"input_ids": torch.cat([IDS, IDS[:, :1]], 1)})
+    (name,) = after
+    torch.testing.assert_close(after[name][:, 0], whole[name][:, -1])
+
+
 @pytest.fixture(scope="module")
 def model() -> peirce.Model:
     registry = Registry.of("peirce_basics.plugin", "peirce_folnet.plugin", Confidence)

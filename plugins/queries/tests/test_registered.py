@@ -13,6 +13,7 @@ from peirce.errors import ModelFileError, PeirceError, TaskError
 from peirce.registry import VARIABLE, default_catalogue
 from peirce_queries import QueryError, convert_files, open_answerer, read_query
 from peirce_queries.answering.commands import ask
+from peirce_queries.languages.commands import show
 
 STRANGER = """
 import re
@@ -116,6 +117,7 @@ def graph(tmp_path: Path) -> Path:
 @pytest.mark.usefixtures("registry")
 def test_a_syntax_is_read_by_how_its_texts_begin() -> None:
     assert read_query("-> likes ann") == read_query("likes(ann,f)")
+    assert "likes(ann,f)" in call(show, "--", "-> likes ann")
 
 
 @pytest.mark.parametrize("registry", [STRANGER.replace('"->"', 'r"\\(p,"')], indirect=True)

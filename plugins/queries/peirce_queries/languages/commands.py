@@ -99,12 +99,12 @@ def _query(text: str, types_file: Path | None) -> Query:
     from peirce_queries.languages.conversion import read_query
     from peirce_queries.languages.types import load_types
 
-    if {"(", "{"} & {*text}:
-        return read_query(text)
     types = load_types(types_file)
-    if text not in types:
+    if text in types:
+        return types[text].query
+    if text.isalnum():  # one word; syntaxes have more
         raise TaskError(f"{unknown('query type', text, types)}; a query has parentheses, as in r1(s1,f)")
-    return types[text].query
+    return read_query(text)
 
 
 def _marks(features: Features) -> list[str]:

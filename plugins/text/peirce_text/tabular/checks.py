@@ -127,7 +127,7 @@ def text_remarks(read: Mapping[str, Iterable[Labelled]]) -> Iterator[str]:
         count = repeated = 0
         for row in rows:
             text = " ".join(" ".join(row.texts).casefold().split())
-            key = hash(text)
+            key = hash((text, repr(row.inputs)))  # one text with other numbers is another row
             if known.setdefault(key, row.labels) != row.labels:
                 one, other = (" ".join(each)[:60] for each in (known[key], row.labels))
                 twice.setdefault(key, f"{text[:60]!r}: {one} and {other}")

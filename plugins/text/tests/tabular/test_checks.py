@@ -61,6 +61,10 @@ def test_texts_that_repeat_are_counted() -> None:
         "1 of 2 test rows have the text of a training row, so their scores are too good; keep every text once",
         "a text has two labels, such as 'it works': good and bad; decide on one",
     ]
+    months = [
+        Labelled(texts=("no",), labels=(label,), inputs=(month,)) for label, month in (("a", 1.0), ("b", 2.0))
+    ]
+    assert not [*text_remarks({"train": months})]
 
 
 def test_a_training_says_before_its_first_step_what_its_table_lacks(
