@@ -1,4 +1,4 @@
-"""Networks over graphs: published Edge Transformers, triangles by loops, shared layers, and a trained model asked."""
+"""Networks over graphs: published Edge Transformers, shared layers, and a trained model asked."""
 
 from __future__ import annotations
 
@@ -12,18 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 import peirce
 from peirce.algebra import Predicates, Scope
 from peirce.errors import PlanError
-from peirce.parts import Dims
 from peirce.registry import Registry
 from peirce_relations.checkpoints.edge_transformer import import_edge_transformer
-from peirce_relations.operators.compose import Compose
-from peirce_relations.operators.triangles import TriangleAttention, TriangleMultiplication
-
-DIMS = Dims(layers=1, unary=1, binary=4, heads=2, head_size=3, vocabulary=1)
 
 
 @pytest.mark.parametrize("case", ["own-layers", "shared-layers", "flat"])
@@ -60,71 +54,6 @@ def test_what_an_import_cannot_read_is_told(shared: Path, tmp_path: Path, invoke
         assert result.exit_code
         assert said in result.output
     assert not (tmp_path / "m").exists()
-
-
-def linear(layer: torch.nn.Linear, values: Tensor) -> Tensor:
-    return layer.weight @ values + (0.0 if layer.bias is None else layer.bias)
-
-
-def test_composition_is_its_formula_pair_by_pair() -> None:
-    torch.manual_seed(0)
-    part = Compose(Compose.Options(facets=2), DIMS)
-    u = torch.randn(1, 4, 4, 4)
-    u[0, 0, 3] = 0.0  # nothing is known of this pair
-    found = part(Predicates(torch.zeros(1, 4, 1), u), Scope()).binary
-    facets, tables = u[0].view(4, 4, 2, 2), part.tables.softmax(-1)
-    p, w = facets.softmax(-1), 1 - (facets.mean(-1) - facets.amax(-1)).exp()
-    assert not w[0, 3].any()
-    for x, y, f in np.ndindex(4, 4, 2):
-        total, sums = torch.tensor(0.01), torch.zeros(2)
-        for a in set(range(4)) - {x, y} if x != y else ():
-            weight = w[x, a, f] * w[a, y, f]
-            made = sum(p[x, a, f, i] * p[a, y, f, j] * tables[f, i, j] for i, j in np.ndindex(2, 2))
-            total, sums = total + weight, sums + weight * (made + 1e-6).log()
-        expected = sums / total
-        torch.testing.assert_close(found[0, x, y, 2 * f : 2 * f + 2], expected - expected.max())
-
-
-@pytest.mark.parametrize("direction", ["outgoing", "incoming"])
-def test_multiplication_is_its_formula_pair_by_pair(direction: str) -> None:
-    torch.manual_seed(0)
-    part = TriangleMultiplication(TriangleMultiplication.Options(direction=direction), DIMS)
-    u = torch.randn(1, 3, 3, 4)
-    found = part(Predicates(torch.zeros(1, 3, 1), u), Scope()).binary
-    assert found is not None
-    for x, y in np.ndindex(3, 3):
-        total = torch.zeros(4)
-        for a in range(3):
-            one, other = (u[0, x, a], u[0, y, a]) if direction == "outgoing" else (u[0, a, x], u[0, a, y])
-            left = linear(part.left_gate, one).sigmoid() * linear(part.left, one)
-            total = total + left * linear(part.right_gate, other).sigmoid() * linear(part.right, other)
-        normal = (total - total.mean()) / (total.var(correction=0) + 1e-5).sqrt()
-        wanted = linear(part.gate, u[0, x, y]).sigmoid() * linear(part.output, normal)
-        torch.testing.assert_close(found[0, x, y], wanted)
-
-
-@pytest.mark.parametrize("direction", ["starting", "ending"])
-def test_triangle_attention_is_its_formula_pair_by_pair(direction: str) -> None:
-    torch.manual_seed(0)
-    part = TriangleAttention(TriangleAttention.Options(direction=direction), DIMS)
-    u = torch.randn(1, 3, 3, 4)
-    found = part(Predicates(torch.zeros(1, 3, 1), u), Scope()).binary
-    assert found is not None
-    starting = direction == "starting"
-    for x in range(3):
-        for y in range(3):
-            q = linear(part.query, u[0, x, y]).view(2, 3)
-            near = [(u[0, x, a], u[0, y, a]) if starting else (u[0, a, y], u[0, a, x]) for a in range(3)]
-            heads = []
-            for h in range(2):
-                keys, values = (
-                    torch.stack([linear(layer, k).view(2, 3)[h] for k, _ in near])
-                    for layer in (part.key, part.value)
-                )
-                scores = keys @ q[h] / 3**0.5 + torch.stack([linear(part.bias, b)[h] for _, b in near])
-                heads.append(scores.softmax(0) @ values)
-            wanted = linear(part.output, linear(part.gate, u[0, x, y]).sigmoid() * torch.cat(heads))
-            torch.testing.assert_close(found[0, x, y], wanted)
 
 
 def test_shared_layers_take_any_number_of_rounds() -> None:

@@ -39,17 +39,3 @@ def test_distances_are_those_of_the_tree(far: int) -> None:
         for y, other in enumerate(ways):
             common = sum(a == b for a, b in zip(one, other, strict=False))
             assert got[0, pad + x, pad + y] == min(len(one) + len(other) - 2 * common, far)
-
-
-def test_each_pair_has_the_vectors_of_its_kinds_and_its_distance() -> None:
-    position = Brackets(Brackets.Options(), DIMS)
-    ids = torch.tensor([[SYMBOLS.index(sign) for sign in TEXT]])
-    tokens = Tokens({"input_ids": ids}, None, torch.arange(len(TEXT)).unsqueeze(0), len(TEXT))
-    first, second = position.pairs(tokens)
-    assert first is second
-    distances, kinds = position.distances(tokens), ids.clamp_max(11)
-    table = position.values.weight.view(12, 12, 9, 1, 4)
-    assert first.rows is not None
-    assert first.value is not None
-    found = first.value[first.rows[0].unsqueeze(1), first.ids[0]]
-    torch.testing.assert_close(found, table[kinds[0].unsqueeze(1), kinds[0].unsqueeze(0), distances[0]])

@@ -1,7 +1,5 @@
 """Tensor product representations of single tokens."""
 
-from itertools import product
-
 import pytest
 import torch
 
@@ -10,26 +8,6 @@ from peirce_tpru.tpr import TensorProduct
 
 DIMS = Dims(layers=1, unary=6, heads=1, head_size=6, feedforward_unary=1, vocabulary=9)
 TOKENS = Tokens({}, None, torch.arange(5).unsqueeze(0), 5)
-
-
-@pytest.mark.parametrize("size", [None, 4])
-def test_fillers_are_unbound_normalised_and_bound_again(size: int | None) -> None:
-    torch.manual_seed(0)
-    augmenter = TensorProduct(TensorProduct.Options(roles=7, size=size), DIMS).double()
-    for parameter in augmenter.parameters():
-        torch.nn.init.normal_(parameter)
-    x = torch.randn(2, 5, 6, dtype=torch.float64)
-    basis = augmenter.basis
-    unbinding, roles = (
-        [linear.weight @ vector for vector in basis] for linear in (augmenter.unbinding, augmenter.binding)
-    )
-    for b, t in product(range(2), range(5)):
-        inner = augmenter.reader.weight @ x[b, t]
-        squares = [max((u @ inner).item() + augmenter.shift.item(), 0.0) ** 2 for u in unbinding]
-        total = max(sum(squares), 1e-7)
-        bound = sum(square / total * role for square, role in zip(squares, roles, strict=True))
-        wanted = x[b, t] + (bound if augmenter.writer is None else augmenter.writer.weight @ bound)
-        torch.testing.assert_close(augmenter(x, TOKENS)[b, t], wanted)
 
 
 def test_fillers_are_a_distribution_or_zero() -> None:

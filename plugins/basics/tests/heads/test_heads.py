@@ -93,26 +93,6 @@ def test_masked_tokens_alone_are_learned() -> None:
     assert head.loss({"logits": logits}, torch.tensor([[-100] * 3])).item() == 0.0
 
 
-@pytest.mark.parametrize("norm", ["plain", "affine"])
-def test_the_norm_of_masked_language_modelling_learns_if_it_is_affine(norm: str) -> None:
-    head = MaskedLanguageModel(MlmOptions(norm=norm), DIMS).double()
-    names = {name for name, _ in head.named_parameters()}
-    assert ("norm.weight" in names, "norm.bias" in names) == (norm == "affine",) * 2
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in head.parameters():
-            parameter.normal_(generator=generator)
-    unary, words = (torch.randn(*shape, generator=generator).double() for shape in ((1, 2, 3), (8, 3)))
-    encoded, tokens = Encoded(unary, None, None, Scope(), words), Tokens({}, None, torch.zeros(1, 2), 2)
-    found = head(encoded, tokens)["logits"]
-    weight, bias = (head.norm.weight, head.norm.bias) if norm == "affine" else (1.0, 0.0)
-    for place in range(2):
-        x = head.dense.weight @ unary[0, place] + head.dense.bias
-        x = x * (1 + torch.erf(x / math.sqrt(2))) / 2
-        x = (x - x.mean()) / (x.var(correction=0) + 1e-12).sqrt() * weight + bias
-        torch.testing.assert_close(found[0, place], words @ x + head.bias)
-
-
 @pytest.mark.parametrize(
     ("options", "word"),
     [

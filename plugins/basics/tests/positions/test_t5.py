@@ -1,46 +1,11 @@
 """T5's buckets of distances."""
 
-import math
-
-import pytest
 import torch
 
-from peirce.kernels import pair_scores as scores
 from peirce.parts import Dims, Tokens
 from peirce_basics.positions.t5 import T5
 
 DIMS = Dims(layers=2, unary=8, heads=2, head_size=4, feedforward_unary=1, vocabulary=9)
-
-
-def bucket(offset: int, count: int, furthest: int, both_ways: bool) -> int:
-    """The published rule, step by step; a hair is added so that the logarithm of a power is a whole number."""
-    first, distance = 0, max(-offset, 0)
-    if both_ways:
-        count //= 2
-        first, distance = (count if offset > 0 else 0), abs(offset)
-    exact = count // 2
-    if distance < exact:
-        return first + distance
-    share = math.log(distance / exact) / math.log(furthest / exact) + 1e-9
-    return first + min(exact + int(share * (count - exact)), count - 1)
-
-
-@pytest.mark.parametrize(("count", "furthest"), [(32, 128), (8, 20), (4, 3)])
-@pytest.mark.parametrize("both_ways", [True, False])
-def test_every_pair_has_the_number_of_its_bucket(count: int, furthest: int, both_ways: bool) -> None:
-    options = T5.Options(num_buckets=count, max_distance=furthest, bidirectional=both_ways)
-    assert T5.check(options, DIMS, "bidirectional") is None
-    position = T5(options, DIMS)
-    assert {name: tuple(p.shape) for name, p in position.state_dict().items()} == {"table.weight": (count, 2)}
-    length = 150
-    one, two = position.pairs(Tokens({}, None, torch.arange(length).unsqueeze(0), length))
-    assert one is two
-    wanted = torch.tensor(
-        [[bucket(y - x, count, furthest, both_ways) for y in range(length)] for x in range(length)]
-    )
-    torch.testing.assert_close(one.ids[0], wanted)
-    got = scores(torch.zeros(3, length, 2, 4), one)
-    torch.testing.assert_close(got, position.table.weight[wanted].expand(3, -1, -1, -1))
 
 
 def test_the_published_buckets_of_some_distances() -> None:

@@ -1,10 +1,8 @@
-"""bool's two forms, against the formulas as they stand."""
+"""bool on one branch, and the older name of its option."""
 
 from __future__ import annotations
 
-import pytest
 import torch
-import torch.nn.functional as F
 from small_specs import FOLNET
 
 from peirce.algebra import Predicates, Scope
@@ -23,29 +21,6 @@ DIMS = Dims(
     feedforward_binary=8,
     vocabulary=9,
 )
-
-
-@pytest.mark.parametrize("activation", ["gelu", "reglu"])
-def test_the_binary_form_reads_a_relation_beside_its_converse(activation: str) -> None:
-    torch.manual_seed(0)
-    operator = Bool(BoolOptions(activation=activation), DIMS).double()
-    state = Predicates(torch.randn(2, 5, 6).double(), torch.randn(2, 5, 5, 4).double())
-    increment = operator(state, Scope())
-    parameters = dict(operator.binary.named_parameters()) | {
-        f"converse.{name}": value for name, value in operator.converse.named_parameters()
-    }
-    both = torch.cat([state.binary, state.binary.transpose(1, 2)], -1)
-    hidden = both @ parameters["hidden.weight"].T + parameters["hidden.bias"]
-    if activation == "gelu":
-        hidden = 0.5 * hidden * (1 + torch.erf(hidden / 2**0.5))
-    else:
-        hidden = hidden * (both @ parameters["gate.weight"].T + parameters["gate.bias"]).clamp_min(0)
-    expected = hidden @ parameters["output.weight"].T + parameters["output.bias"]
-    expected = expected + F.linear(
-        state.binary.transpose(1, 2), parameters["converse.weight"], parameters["converse.bias"]
-    )
-    assert torch.allclose(increment.binary, expected, atol=1e-12)
-    assert increment.unary.shape == state.unary.shape
 
 
 def test_one_branch_is_enough() -> None:
