@@ -179,8 +179,8 @@ def run(
         typer.Option(
             "--ask",
             metavar="FIELD=VALUE",
-            help="In place of arrays a question, such as text='It rains.'; repeatable. The file lies in the folder of "
-            "its saved model.",
+            help="In place of arrays a question, such as text='It rains.'; once more for each further field and each "
+            "further value of a list. The file lies in the folder of its saved model.",
         ),
     ] = None,
     provider: Providers = None,

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from peirce.parts import Signature
+from peirce.parts import Signature, TensorSpec
 from peirce.registry import Registry, fitting_classes
 from peirce_export.hooks import PIPELINES
 
@@ -136,3 +136,16 @@ def pipelines_for(
     return fitting_classes(
         PIPELINES, Pipeline, lambda each: each.answers(signature, assets, generates), registry
     )
+
+
+def inputs_without_a_field(signature: Signature, assets: Collection[str], generates: bool) -> list[str]:
+    """The required inputs that keep pipelines from a model, since a question has no field for them."""
+
+    def fits(required: Collection[TensorSpec]) -> bool:
+        inputs = [
+            each if each in required else evolve(each, required=False, default=each.default or 0)
+            for each in signature.inputs
+        ]
+        return bool(pipelines_for(Signature(inputs, signature.outputs), assets, generates))
+
+    return [each.name for each in signature.inputs if each.required and fits(()) and not fits((each,))]

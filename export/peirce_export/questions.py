@@ -9,7 +9,7 @@ from typing import Any
 from peirce.errors import InputError, ModelFileError, unknown
 from peirce.model import PROVENANCE, WEIGHTS, saved_files
 from peirce_export.metadata import step_of
-from peirce_export.pipelines import Field, pipelines_for
+from peirce_export.pipelines import Field, inputs_without_a_field, pipelines_for
 from peirce_export.session import Session
 
 _READ: Mapping[str, Callable[[str], Any]] = {
@@ -44,6 +44,10 @@ def answer_question(file: Path, session: Session, given: Sequence[str]) -> Mappi
             raise ModelFileError(
                 f"{file} was exported without the step that writes an answer token by token; export it again with "
                 "--generate"
+            )
+        if unasked := inputs_without_a_field(session.signature, assets, True):
+            raise ModelFileError(
+                f"{file} needs {', '.join(unasked)}, for which a question has no field; give arrays with --inputs"
             )
         raise ModelFileError(
             f"nothing that is installed turns questions into inputs of {file}; give arrays with --inputs"

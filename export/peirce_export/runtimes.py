@@ -201,7 +201,8 @@ def runtime_class(path: str | os.PathLike[str], registry: Registry | None = None
         return class_named(RUNTIMES, suffix, Runtime, registry)
     except RegistryError as error:
         raise RegistryError(
-            f"no runtime opens .{suffix} files: {error}; give an exported file, as `peirce export` writes it"
+            f"no runtime opens .{suffix} files: {error}; `peirce export` writes files that one opens where its "
+            "exporter comes with a runtime"
         ) from None
 
 

@@ -31,7 +31,7 @@ _PluginName = Annotated[
     str, typer.Argument(metavar="PLUGIN", help="distribution:entry-point, or module:NAME.")
 ]
 _TABLES = ("runtimes", "commands")
-_LOADED = ("parts", "specs", *_TABLES, "failure")
+_LOADED = ("parts", "specs", *_TABLES, "others", "failure")
 
 
 def list_plugins(
@@ -80,6 +80,9 @@ def _row(file: RegistryFile, plugin: EntryPoint, registry: Registry | None) -> d
             found["parts"] = sum(entry.kind in KINDS for entry in entries)
             found["specs"] = sum(entry.kind == "specs" for entry in entries)
             found |= {kind: {e.name: e.part for e in entries if e.kind == kind} for kind in _TABLES}
+            others = [e for e in entries if e.kind not in {*KINDS, "specs", *_TABLES}]
+            kinds = dict.fromkeys(e.kind for e in others)
+            found["others"] = {kind: sorted(e.name for e in others if e.kind == kind) for kind in kinds}
     return {
         "plugin": plugin.name,
         "state": state,
@@ -91,7 +94,9 @@ def _row(file: RegistryFile, plugin: EntryPoint, registry: Registry | None) -> d
 
 
 def _cell(value: object) -> object:
-    return ", ".join(value) if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return ", ".join(f"{name}: {len(e)}" if isinstance(e, list) else name for name, e in value.items())
 
 
 def enable(plugin: _PluginName, json: Json = False) -> None:

@@ -18,7 +18,7 @@ from peirce.model import ASSETS, PROVENANCE, SPEC, WEIGHTS, Exporter, Model, sav
 from peirce.registry import default_catalogue
 from peirce_export.metadata import Metadata, step_of
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
-from peirce_export.pipelines import Pipeline, pipelines_for
+from peirce_export.pipelines import Pipeline, inputs_without_a_field, pipelines_for
 from peirce_export.report import Verification
 from peirce_export.roles import role_path
 from peirce_export.runtimes import LoadedModel
@@ -43,6 +43,7 @@ from peirce_export.triton.config import (
 RECORD = "training.json"
 """What a training writes beside its model; a pipeline may go by it."""
 NO_QUESTIONS = "No model takes whole questions: it was saved without what they need."
+NO_INPUT = "No model takes whole questions: they have no field for {}, which the model needs."
 NO_STEP = (
     "No model takes whole questions: this one writes its answers token by token; export it with --generate."
 )
@@ -216,7 +217,9 @@ class TritonExporter(Exporter):
                 )
             found[each] = pipeline
         if not found:
-            notes.append(NO_STEP if pipelines_for(signature, assets, True) else NO_QUESTIONS)
+            unasked = ", ".join(inputs_without_a_field(signature, assets, True))
+            reason = NO_INPUT.format(unasked) if unasked else NO_QUESTIONS
+            notes.append(NO_STEP if pipelines_for(signature, assets, True) else reason)
         return found
 
     def _tensors(
