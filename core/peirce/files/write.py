@@ -128,7 +128,11 @@ def scratch_folder(place: Path) -> Iterator[Path]:
         # The name may already have the greatest length; its beginning is enough for people.
         folder = place.with_name(f".{place.name[:40]}.peirce-{os.urandom(6).hex()}")
         try:
-            folder.mkdir(mode=0o700)
+            try:
+                folder.mkdir(mode=0o700)
+            except PermissionError as error:
+                error.filename = str(place)  # the name that people know
+                raise
             # Another process or thread may take it for a dead one's before it is locked.
             with suppress(FileExistsError, FileNotFoundError, TimeoutError):
                 lock = _acquire(folder / LOCK)

@@ -199,9 +199,14 @@ def _open_generation(directory: Path, without: Collection[str], handles: ExitSta
                 raise ModelFileError(f"{what}; {_RESTORE}") from error
     if absent:
         listed = f", which {PROVENANCE} lists" if FILES in provenance else ""
+        ended = (
+            ""
+            if provenance
+            else "; a training that was interrupted goes on with --resume, and then saves them"
+        )
         raise ModelFileError(
             f"{directory} is not a complete saved model: {', '.join(absent)} {'is' if len(absent) == 1 else 'are'} "
-            f"missing{listed}; name another folder, or copy all files of this one again"
+            f"missing{listed}; name another folder, or copy all files of this one again{ended}"
         )
     return SavedFiles(directory, provenance, found)
 

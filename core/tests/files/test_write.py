@@ -27,6 +27,7 @@ from peirce.files import (
     hold_lock,
     read_json,
     replace_file,
+    scratch_folder,
     write_json,
     write_whole,
 )
@@ -237,3 +238,11 @@ def test_a_full_disk_behind_another_error_is_told_and_other_errors_are_left_alon
             raise error
         assert found.value is error
         assert disk_error(error) is None
+
+
+def test_without_permission_the_file_that_was_wanted_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "mkdir", Mock(side_effect=PermissionError(errno.EACCES, "denied", "scratch")))
+    with pytest.raises(PermissionError, match=r"table\.csv'"), scratch_folder(tmp_path / "table.csv"):
+        pass

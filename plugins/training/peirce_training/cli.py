@@ -226,7 +226,7 @@ def evaluate(
             )
         raise TaskError(
             f"there is no trained model at {directory}: no {directory / SPEC} is there; give the folder that `peirce "
-            "train` or `peirce import` wrote"
+            "train` or `peirce import` wrote, or go on with --resume where a training was interrupted"
         )
     record = read_training(directory) or {"task": {"name": None, "options": {}}, "seed": 0}
     name = task or record["task"]["name"]
@@ -277,8 +277,8 @@ class SettingsCommand(TyperCommand):
             if default is False and flag in words:
                 at = words.index(flag)
                 return self.parse_args(ctx, [*words[:at], "--set", f"{key}=true", *words[at + 1 :]])
-            meant = nearest(name, [*settings, *(each.lstrip("-") for each in options)])[0]
-            if key is None and meant in settings and are_close(name, meant):
+            meant = next((each for each in nearest(name, settings) if are_close(name, each)), None)
+            if key is None and meant and not any(are_close(flag, each) for each in options):
                 key = settings[meant][0]
                 message = f"unknown option {flag!r}; the nearest is the setting {key}; write"
             elif key is None:

@@ -152,7 +152,9 @@ def test_mistakes_of_evaluate_are_named(
     assert run("evaluate", spec) == 2
     assert "is a spec, which has no weights to evaluate; `peirce train" in capsys.readouterr().err
     assert run("evaluate", tmp_path) == 2
-    assert f"there is no trained model at {tmp_path}: no {tmp_path / 'spec.toml'}" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert f"there is no trained model at {tmp_path}: no {tmp_path / 'spec.toml'}" in message
+    assert "or go on with --resume where a training was interrupted" in message
     half = tmp_path / "half"
     half.mkdir()
     shutil.copy(out / "spec.toml", half)

@@ -28,6 +28,7 @@ TEXTS = (
 )  # fmt: skip
 LABELS = ("label", "labels", "class", "category", "target", "sentiment", "intent", "gold_label", "topic")
 TOKENS = ("tokens", "words", "token", "word", "form")
+IDS = ("id", "ids", "idx", "index", "uid", "guid", "unnamed: 0", "")
 TAGS = ("tags", "ner_tags", "pos_tags", "labels", "tag", "ner_tag", "ner", "upos")
 SENTENCES = ("sentence #", "sentence_id", "sentence id", "sent_id", "sentence_idx", "sentence")
 LISTS = ("labels", "tags", "topics", "categories", "classes", "genres", "emotions")
@@ -99,7 +100,7 @@ def first_row(data: str) -> Mapping[str, Any]:
 def usual_column(columns: Iterable[str], role: str) -> str:
     """The column that plays a role by its name; of two columns, the one beside a column that plays another role.
 
-    Empty where no name tells it.
+    Empty where no name tells it, and where the other column numbers the rows.
 
     Raises:
         TaskError: two columns are called so, but for capitals.
@@ -117,7 +118,9 @@ def usual_column(columns: Iterable[str], role: str) -> str:
     beside = {"text": "label", "label": "text", "number": "text", "list": "text"}.get(role, "")
     if beside and len(known) == 2:
         taken = [name for name in ROLES[beside] if name in known]
-        return next((name for low, name in known.items() if low != taken[0]), "") if taken else ""
+        return (
+            next((name for low, name in known.items() if low not in (*taken[:1], *IDS)), "") if taken else ""
+        )
     return ""
 
 

@@ -30,6 +30,7 @@ def row(*columns: str) -> Row:
         (("id", "Text", "Label"), "Text", "Label"),
         (("words of mine", "label"), "words of mine", "label"),  # of two columns, the other one
         (("review", "stars"), "review", "stars"),
+        (("id", "text"), "text", ""),  # a number of the row is no class
         (("a", "b"), "", ""),
         (("a", "b", "label"), "", "label"),
     ],
