@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parents[1]
     [
         ("docs/files.md", 2, ["theirs/test-queries.pkl", "own/test/2in.parquet"]),
         ("docs/graphs.md", 8, ["answers.jsonl"]),
-        ("docs/queries.md", 9, ["query.svg", "triangle.png", "out.jsonl"]),
+        ("docs/queries.md", 10, ["query.svg", "triangle.png", "out.jsonl"]),
         ("docs/sampling.md", 3, ["queries/test/2in.parquet", "queries/test/sample.json"]),
     ],
 )

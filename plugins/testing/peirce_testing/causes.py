@@ -108,7 +108,14 @@ CAUSES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
     "outside": (("what is added behind the mask; use `scope.zero_unary` and `scope.zero_binary`", r"\+|bias"),),
     "no_look_ahead": (("a reduction over the whole text; use `scope.softmax`", _OVER + r"|flip|roll|\[:, -1"),),
-    "empty_rows": (("a division by what may be zero, or minus infinity as a mask", r" / |inf|softmax|norm"),),
+    "empty_rows": (
+        (
+            "a number made of zero, as a shift or a sigmoid makes one; use `scope.zero_unary` or `scope.zero_binary`",
+            r"sigmoid|exp\(|cos|softplus||return .*\+|\+=",
+            "is expected",
+        ),
+        ("a division by what may be zero, or minus infinity as a mask", r" / |inf|softmax|norm", "nan|inf|finite"),
+    ),
     "finite": (("an exponential, a root or a division", r"exp\(|log\(|sqrt|pow|\*\*| / |norm"),),
     "compiled": (("another way where it is compiled, or a number counted in Python", r"is_compiling|" + _SIZE),),
     "precision": (("a dtype that is narrower; use `at_least_float32`", r"\.float\(|\.half\(|float32|\.to\("),),
@@ -176,7 +183,7 @@ CAUSES: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("a comparison of some outputs, at one size, or of what is in memory", r"allclose|equal|verify|passed=True"),
     ),
     "task_data": (("data that depend on a global random state, or on the time", _RANDOM),),
-    "task_process": (("the order of a set, or a seed from `hash`", r"hash\(|set\(|\{[^:{}]*\}"),),
+    "task_process": (("the order of a set, or a seed from `hash`", r"^(?!.*\bf[\"']).*(hash\(|set\(|\{[^:{}]+\})"),),
     "task_splits": (
         ("one seed for every split, a slice that begins too early, one file for two", _RANDOM + r"|\[.*:.*\]|split"),
     ),

@@ -161,7 +161,7 @@ class Conformance:
         unusable = {broken.plugin: f"it cannot be loaded: {broken.cause}" for broken in named.quarantined}
         for plugin in named.plugins:
             if not any(entry.plugin == plugin.name for entry in parts):
-                unusable[plugin.name] = "it registers no part, so there is nothing to check"
+                unusable[plugin.name] = "it registers nothing that a check covers"
         if unusable and not parts:
             reasons = "; ".join(f"plug-in {name}: {cause}" for name, cause in unusable.items())
             raise PeirceError(f"there is nothing to check: {reasons}")
