@@ -108,7 +108,7 @@ def _instance(cls: type, table: Mapping[str, Any], path: KeyPath, label: str) ->
     }
     extra = [key for key in table if key not in fields]
     problems: list[Problem] = [
-        (path, f"missing {label} {key!r}, which is required")
+        (path, f"missing {label}: {key!r}, which is required")
         for key, field in fields.items()
         if key not in table and field.default is attrs.NOTHING
     ]
