@@ -62,8 +62,8 @@ class LSTM(Gated, nn.LSTM):
             mixed = [one + two for one, two in zip(*gates(atom, output, parameters), strict=True)]
             for r in range(size):
                 entry, keep, content, exit_ = mixed[r::size]
-                cell[r] = plain_sigmoid(keep) * cell[r] + plain_sigmoid(entry) * math.tanh(content)
-                output[r] = plain_sigmoid(exit_) * math.tanh(cell[r])
+                cell[r] = float(plain_sigmoid(keep) * cell[r] + plain_sigmoid(entry) * math.tanh(content))
+                output[r] = float(plain_sigmoid(exit_) * math.tanh(cell[r]))
             outputs.append(list(output))
         return outputs
 
@@ -103,7 +103,7 @@ class GRU(Gated, nn.GRU):
                 reset = plain_sigmoid(read[r] + recurrent[r])
                 update = plain_sigmoid(read[size + r] + recurrent[size + r])
                 content = math.tanh(read[2 * size + r] + reset * recurrent[2 * size + r])
-                output[r] = (1 - update) * content + update * output[r]
+                output[r] = float((1 - update) * content + update * output[r])
             outputs.append(list(output))
         return outputs
 

@@ -1,4 +1,4 @@
-"""experts: against the layer and the balancing loss of transformers' Mixtral, and against Switch's formula."""
+"""experts: against the balancing losses of transformers' Mixtral and of Switch."""
 
 from __future__ import annotations
 
@@ -23,35 +23,6 @@ REAL = torch.tensor([[True] * 5, [True, True, False, False, False]])
 def _experts(**options: Any) -> Experts:
     torch.manual_seed(0)
     return Experts(ExpertsOptions(**options), DIMS).double()
-
-
-@torch.no_grad()
-def _literal(part: Experts, atoms: torch.Tensor) -> torch.Tensor:
-    """Token by token, as Mixtral's equation stands."""
-    rows = []
-    for atom in atoms.flatten(0, 1):
-        chances = (part.router.weight @ atom).softmax(0)
-        best = sorted(range(len(chances)), key=lambda i: -float(chances[i]))[: part.options.top_k]
-        total = sum(chances[i] for i in best) if part.options.normalise else 1.0
-        rows.append(sum(chances[i] / total * part.experts[i](atom) for i in best))
-    return torch.stack(rows).view_as(atoms)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"experts": 4},
-        {"experts": 3, "top_k": 1, "normalise": False},
-        {"experts": 3, "top_k": 3, "network": "relu"},
-    ],
-    ids=str,
-)
-def test_each_token_goes_through_the_chosen(options: dict[str, Any]) -> None:
-    part, atoms = _experts(**options), torch.randn(2, 5, 6).double()
-    expected = _literal(part, atoms)
-    assert torch.allclose(part(Predicates(atoms), Scope()).unary, expected, atol=1e-12)
-    traced = torch.compile(lambda a: part(Predicates(a), Scope()).unary, backend="eager", dynamic=True)
-    assert torch.allclose(traced(atoms), expected, atol=1e-12)
 
 
 def test_the_balancing_loss_is_that_of_mixtral_and_counts_no_padding() -> None:
