@@ -24,7 +24,8 @@ def register_experiments() -> list[Experiment]:
     from peirce_papers.tpru.entailment import TABLE1 as ENTAILMENT
     from peirce_papers.tpru.nli import TABLE2 as INFERENCE
     from peirce_papers.tpru.nli import TABLE3 as TRANSFER
-    from peirce_papers.upgrade.experiment import RULES as UPGRADES
+    from peirce_papers.upgrade.experiment import RULES
+    from peirce_papers.upgrade.kinship import KINSHIP
 
     return [
         *tega_experiments(),
@@ -37,7 +38,8 @@ def register_experiments() -> list[Experiment]:
         *RELATIONS,
         CLUTRR,
         FOLIO,
-        UPGRADES,
+        RULES,
+        KINSHIP,
     ]
 
 

@@ -7,52 +7,43 @@ are tested on more, with words that no problem for training has, and on problems
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
-from peirce.registry import default_registry, load_spec
-from peirce.spec import PartSpec, Spec
-from peirce_papers.text.networks import ARMS as FROM_SCRATCH
-from peirce_papers.upgrade.rules import SAMPLERS
-from peirce_training.experiments import (
-    Arm,
-    Cell,
-    FigureTable,
-    NetworkRow,
-    Networks,
-    Scale,
-    TableExperiment,
-    identity,
+from peirce.spec import PartSpec
+from peirce_papers.upgrade.networks import (
+    CONTROLS,
+    DISTANCE,
+    RELATIONS,
+    TRAINING,
+    UpgradeRow,
+    Upgrades,
+    upgrade_arms,
 )
+from peirce_papers.upgrade.rules import SAMPLERS
+from peirce_training.experiments import FigureTable, Scale, TableExperiment
 
 if TYPE_CHECKING:
-    from peirce.model import AnyTask, Model
-    from peirce.parts import Plan
-    from peirce_training import TrainingOptions, TrainResult
+    from peirce.model import Model
+    from peirce_papers.upgrade.task import Rules, ShuffledRules
 
-SCRATCH, SHUFFLED = "FOLNet from scratch", "jm.atp, same words, shuffled"
-_DISTANCE = PartSpec(use="distance", options={"clip": 16})
-_RELATIONS: Mapping[str, Any] = {"operators": "jm.atp", "binary": 16, "positions": [_DISTANCE]}
-_SAME_WORDS = {**_RELATIONS, "positions": [_DISTANCE, PartSpec(use="edges", options={"relations": 2})]}
+SHUFFLED = "jm.atp, same words, shuffled"
+_SAME_WORDS = {**RELATIONS, "positions": [DISTANCE, PartSpec(use="edges", options={"relations": 2})]}
 GAINS: Mapping[str, Mapping[str, Any]] = {
     "fine-tuned": {},
-    "jm.atp": _RELATIONS,
-    "jm.atp, from attention": {**_RELATIONS, "from_attention": True},
+    "jm.atp": RELATIONS,
+    "jm.atp, from attention": {**RELATIONS, "from_attention": True},
     "jm.atp, same words": _SAME_WORDS,
     "chain, from attention": {
-        **_RELATIONS, "operators": ("join", "mu", "assoc", "chain"), "from_attention": True
+        **RELATIONS, "operators": ("join", "mu", "assoc", "chain"), "from_attention": True
     },
     SHUFFLED: _SAME_WORDS,
-    "another attention": {"operators": ("attention",)},
-    "adapters": {"operators": ("adapter",)},
+    **CONTROLS,
 }  # fmt: skip
-"""What each row that begins with the model gains in the upper half of its layers, as `Upgrade` takes it."""
 FIRST, SECOND = SAMPLERS
 SCALES = {
     "small": Scale(
@@ -61,131 +52,45 @@ SCALES = {
             "train.steps": 800,
             "train.lr": 2e-4,
             "train.rates": {"new": 6e-4, "heads.*": 6e-4},
-            "train.beta2": 0.999,
-            "train.schedule": "linear",
-            "train.precision": "bf16",
-            "train.save": "trained",
-            "train.test_split": "",
-            "model.regularisation.dropout": 0.0,
+            **TRAINING,
         },
     )
 }
 
 
 @frozen(kw_only=True)
-class RulesRow(NetworkRow):
+class RulesRow(UpgradeRow):
     """How a run does on the test problems of one sampler and one depth.
 
     Args:
         sampler: what drew them.
         depth: the rules in a row that lead to what is asked.
         problems: how many there are.
-        processor: what the training ran on.
     """
 
     sampler: str
     depth: int = field(converter=int)
     problems: int = field(converter=int)
-    processor: str
 
     count = "problems"
     groups = ("depth",)
 
 
-class Upgrades(Networks[RulesRow]):
+class RulesUpgrades(Upgrades[RulesRow]):
     """A model and its upgrades on rules in words."""
 
     row = RulesRow
     learns = "rules"
-    arms: ClassVar[Mapping[str, Arm]] = {
-        **{label: Arm(name=label, spec="", changes={}) for label in GAINS},
-        SCRATCH: evolve(
-            FROM_SCRATCH[0], name=SCRATCH, own={"train.lr": 1e-3, "train.rates": {}, "train.save": "all"}
-        ),
-    }
+    gains = GAINS
+    shuffled = SHUFFLED
+    arms = upgrade_arms(GAINS)
     constant = "always the same"
-    aside: ClassVar[Mapping[str, Any]] = {"tokenizer": ""}
 
-    def places(self) -> Mapping[str, Any]:
-        """The tokenizer of the model."""
-        return {"task.tokenizer": str(Path(self.request.data) / "assets")}
+    def kinds(self) -> tuple[type[Rules], type[ShuffledRules]]:
+        """The experiment's own task."""
+        from peirce_papers.upgrade.task import Rules, ShuffledRules
 
-    def make_tasks(self, options: dict[str, Any]) -> Mapping[str, AnyTask]:
-        """The task, which is the experiment's own."""
-        from peirce_papers.upgrade.task import Rules, RulesOptions
-
-        return {"": Rules(RulesOptions(**options))}
-
-    @cached_property
-    def plan(self) -> Plan:
-        """The plan of the model."""
-        from peirce.compose import resolve
-
-        registry = self.registry or default_registry()
-        return resolve(load_spec(Path(self.request.data) / "spec.toml", registry=registry), registry)
-
-    @property
-    def trained(self) -> Sequence[int]:
-        """The layers that are trained, and that gain operators."""
-        count = self.plan.dims.layers
-        return range(count // 2, count)
-
-    def training_of(self, label: str) -> TrainingOptions:
-        """The head, what is new, and the upper half of the layers; all of a model from scratch."""
-        training = super().training_of(label)
-        if label == SCRATCH:
-            return training
-        upper = tuple(f"*layers.{i}.*" for i in self.trained)
-        rates = {name: rate for name, rate in training.rates.items() if GAINS[label] or name != "new"}
-        new = ("new",) if GAINS[label] else ()
-        return evolve(training, trainable=(*new, "heads.*", *upper), rates=rates)
-
-    def specs(self, given: Mapping[str, Any]) -> Mapping[str, Spec]:
-        """The spec of each row."""
-        from peirce_basics.upgrades import Upgrade
-
-        registry, found = self.registry or default_registry(), {}
-        for label in self.labels:
-            changes = self.spec_changes(label, given)
-            if label == SCRATCH:
-                found[label] = load_spec(self.arms[label].spec, changes)
-                continue
-            gains = GAINS[label]
-            upgraded = (
-                Upgrade(**gains, layers=self.trained).spec(self.plan, registry) if gains else self.plan.spec
-            )
-            found[label] = upgraded.replace(changes)
-        return found
-
-    def cells(self) -> Iterator[Cell]:
-        """The trainings, which begin with the model; the control's relations are shuffled."""
-        from peirce.files import digest_of
-        from peirce.model import WEIGHTS
-        from peirce_papers.upgrade.task import ShuffledRules
-
-        start = Path(self.request.data)
-        weights = digest_of(start / WEIGHTS)
-        for cell in super().cells():
-            if cell.label == SCRATCH:
-                yield cell
-                continue
-            kind = ShuffledRules if cell.label == SHUFFLED else type(cell.task)
-            task = kind(cell.task.options)
-            options = self.task_identity("", task)
-            run = identity(cell.spec, options, cell.training, cell.seed, weights, kind.name)
-            yield evolve(cell, task=task, run=run, start=start)
-
-    def facts(self, cell: Cell, trained: TrainResult) -> dict[str, Any]:
-        """The attributes of every row."""
-        return {**super().facts(cell, trained), "processor": _processor()}
-
-    def measure(
-        self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[RulesRow]
-    ) -> Iterator[RulesRow]:
-        """A row for each sampler and depth, by the task that the model was trained on."""
-        common = self.facts(cell, trained)
-        for counts in self.count_right(trained.model, data, cell.task):
-            yield self.row(**common, **counts)
+        return Rules, ShuffledRules
 
     def count_right(self, model: Model, data: Any, task: Any = None) -> Iterator[dict[str, Any]]:
         """The test problems of each sampler and depth."""
@@ -231,20 +136,12 @@ class Upgrades(Networks[RulesRow]):
         )
 
 
-def _processor() -> str:
-    """The processor's name, where the system tells it."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    named = (line.partition(": ")[2] for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or platform.machine())
-
-
 RULES = TableExperiment(
     name="upgrade/rules",
     title="Rules in words: an encoder that gains relations, with controls",
-    rows=tuple(Upgrades.arms),
+    rows=tuple(RulesUpgrades.arms),
     columns=tuple(map(str, (1, 2, 3, 4, 6, 8))),
     folder="runs/upgrade",
-    matrix=Upgrades,
+    matrix=RulesUpgrades,
     sizes=SCALES,
 )

@@ -124,25 +124,6 @@ class Rules(TextTask[RulesOptions, Problem, EncodedWords]):
         return {"accuracy": float(self.right(model, data, split).mean())}
 
 
-class ShuffledRules(Rules):
-    """`rules` for a model whose operators read the relations of other pairs of tokens, in training and in tests."""
-
-    name = "rules, relations shuffled"
-
-    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
-        """The loss, with pairs drawn anew for each batch."""
-        with shuffled_relations(model):
-            return super().loss(model, batch)
-
-    def evaluate_batches(
-        self, model: Model, data: TextData[EncodedWords], split: str
-    ) -> Iterator[tuple[Ints, dict[str, Tensor], dict[str, Tensor]]]:
-        """The batches, with pairs that are drawn from one seed."""
-        with shuffled_relations(model), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            yield from super().evaluate_batches(model, data, split)
-
-
 @contextmanager
 def shuffled_relations(model: Model) -> Iterator[None]:
     """Within it what deduces in a `two_branch` reads relations (x, y) as those of (p(x), p(y)), p a random order of a
@@ -163,3 +144,26 @@ def shuffled_relations(model: Model) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
+
+
+class WithShuffledRelations(TextTask[Any, Any, Any]):
+    """A task for a model whose operators read the relations of other pairs of tokens, in training and in tests."""
+
+    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+        """The loss, with pairs drawn anew for each batch."""
+        with shuffled_relations(model):
+            return super().loss(model, batch)
+
+    def evaluate_batches(
+        self, model: Model, data: Any, split: str
+    ) -> Iterator[tuple[Ints, dict[str, Tensor], dict[str, Tensor]]]:
+        """The batches, with pairs that are drawn from one seed."""
+        with shuffled_relations(model), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            yield from super().evaluate_batches(model, data, split)
+
+
+class ShuffledRules(WithShuffledRelations, Rules):
+    """`rules` where relations are shuffled."""
+
+    name = "rules, relations shuffled"

@@ -12,11 +12,10 @@ import torch
 from rich.console import Console
 
 import peirce
-from peirce.spec import InputSpec
-from peirce_papers.upgrade.experiment import RULES, SCRATCH, SHUFFLED, RulesRow
+from peirce_papers.upgrade.experiment import RULES, SHUFFLED, RulesRow
+from peirce_papers.upgrade.networks import SCRATCH
 from peirce_papers.upgrade.rules import ATTRIBUTES, NAMES, PLAIN, SAMPLERS, Problem, problems
 from peirce_papers.upgrade.task import Rules, RulesOptions, shuffled_relations
-from peirce_text.text.tokenizer import Tokenizer
 from peirce_training.experiments import RESULTS, ExperimentRequest, read_rows
 
 EACH = pytest.mark.parametrize("sampler", SAMPLERS)
@@ -93,22 +92,6 @@ def test_pairs_with_the_same_attribute_are_told(base: Path) -> None:
                 same = one[0] == other[0] and one[0] not in ("", *PLAIN)
                 assert edges[x, y] == (int(one[1] != other[1]) if same else 2)
         assert len(words) <= len(ids)
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small encoder with its tokenizer."""
-    folder = tmp_path_factory.mktemp("base")
-    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PLAIN)
-    words = (*special, *(word for part in (*ATTRIBUTES, *NAMES) for word in part))
-    (folder / "vocab.txt").write_text("\n".join(words))
-    content = Tokenizer.load(folder / "vocab.txt").saved_content(128, "longest")
-    spec = peirce.Spec(
-        name="base", architecture="transformer", dims={"layers": 2, "unary": 16, "heads": 2},
-        input=InputSpec(vocabulary=len(words), max_length=128), positions=["absolute"],
-    )  # fmt: skip
-    peirce.build(spec).save(folder / "model", assets={"tokenizer.json": content})
-    return folder / "model"
 
 
 def test_the_table_with_its_controls(base: Path, tmp_path: Path) -> None:
