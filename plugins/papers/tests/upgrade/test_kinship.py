@@ -107,7 +107,7 @@ def test_the_table_with_its_controls(base: Path, folder: Path, tmp_path: Path) -
     report = KINSHIP.run(request, Console(quiet=True))
     assert {figure["row"] for figure in report.figures} == {*labels, "commonest relation"}
     rows = read_rows(tmp_path / RESULTS, KinshipRow)
-    assert [(row.arm, row.hops, row.stories) for row in rows] == [(label, 4, 16) for label in labels]
+    assert [(row.arm, row.hops, row.stories) for row in rows] == [(label, 4, 18) for label in labels]
     parameters = {row.arm: row.parameters for row in rows}
     assert len({row.run for row in rows}) == len(labels)
     assert parameters[SHUFFLED] == parameters[TOLD] > parameters["fine-tuned"]
