@@ -74,7 +74,8 @@ def evaluate_monitor(
         TaskError: the task has no such metric.
     """
     metrics = evaluate(model, task, data, options.valid_split, seed)
-    if options.monitor == "loss" and "loss" not in metrics:
+    wanted = options.monitor == "loss" or options.evaluate_epochs  # the curve of epochs shows it
+    if wanted and "loss" not in metrics:
         metrics = {"loss": mean_loss(model, task, data, options.valid_split, seed), **metrics}
     if options.monitor not in metrics:
         raise TaskError(f"train.monitor: {unknown('metric', options.monitor, metrics)}")

@@ -126,6 +126,7 @@ def test_a_training_without_a_spec_begins_with_a_regression(
     first = json.loads((tmp_path / "model" / "metrics.json").read_text())["during_training"][0]
     assert first["step"] == 0
     assert first["metrics"]["accuracy"] == 1
+    assert first["metrics"]["loss"] > 0, "the curve of the validation loss is lost"
     kept = json.loads((tmp_path / "model" / "training.json").read_text())["best"]
     assert kept == {"step": 0, "accuracy": 1.0}, "what has no mistake is replaced, since the loss fell"
 
