@@ -199,7 +199,8 @@ def test_each_epoch_is_evaluated_and_the_best_one_kept(parts: Registry, tmp_path
     assert torch.equal(result.model.heads["classification"].dense.weight, task.weights[1])
     said = console.file.getvalue()
     assert "epoch 2: loss " in said
-    assert "valid score 0.9000 (best so far)" in said
+    assert ", score 0.9000 (best so far)" in said
+    assert "validation loss  " in said, "it is shown whatever judges"
     assert "validation score  ▄█▁  0.5000 to 0.2000" in said
     assert "evaluation 2 of 3, the best one, is kept (step 10)" in said
 
