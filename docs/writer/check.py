@@ -173,12 +173,13 @@ def _note_failure(request: Request, errors: list[str]) -> None:
 
 def _searches(page: Page, base: str) -> Iterator[str]:
     page.goto(base)
+    first = ".md-search-result__item > .md-search-result__link"
     for words, answer in SEARCHES.items():
         page.fill("input.md-search__input", "")
         page.click("input.md-search__input")
         page.type("input.md-search__input", words)
+        page.locator(first).first.wait_for(timeout=PATIENCE)  # the index is read with the first search
         page.wait_for_timeout(1500)
-        first = ".md-search-result__item > .md-search-result__link"
         results = page.eval_on_selector_all(first, "all => all.slice(0, 6).map((e) => e.href.split('?')[0])")
         if base + answer not in {result.split("#")[0] for result in results}:
             yield f"search for {words!r} finds {', '.join(results) or 'nothing'}, not {answer or 'home'}"
