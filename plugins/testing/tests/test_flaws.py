@@ -625,6 +625,20 @@ def test_a_flaw_of_a_whole_part_is_found_by_its_check_alone(flaw: Flaw, case_of:
     assert failed == {flaw.check}
 
 
+def test_an_endless_stream_gives_each_row_that_it_states(case_of: Callable[..., Case]) -> None:
+    stream = ("in order.split(self.options.batch_size):", "in rounds(order, self.options.batch_size):")
+    rounds = (
+        "class Flawed(",
+        "def rounds(order, size):\n    while True:\n        yield from order.split(size)\n\n\nclass Flawed(",
+    )
+    lost = ("yield from order.split(size)", "yield from order[1:].split(size)")
+    check = BY_NAME["task_reference"]
+    flaw = _flaw("task_reference", "task", "a stream without an end", rounds, stream)
+    check.run(case_of(flaw, flaw.changes))
+    with pytest.raises(BrokenError, match="no such row left|in no batch"):
+        check.run(case_of(flaw, (*flaw.changes, lost)))
+
+
 def test_an_exporter_of_the_contract_before_is_not_read_back_and_passes(
     case_of: Callable[..., Case],
 ) -> None:

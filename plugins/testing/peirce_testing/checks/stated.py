@@ -117,10 +117,11 @@ def _check_case(task: TaskHarness, models_tried: int) -> set[str]:
         if rows is None:
             continue
         stated.add("reference")
-        of_batches = _match(rows, batches, f"the split {split!r}", task.model.spec.input.pad_id)
+        endless = len(batches) == WHOLE
+        of_batches = _match(rows, batches, f"the split {split!r}", task.model.spec.input.pad_id, endless)
         for number, model in enumerate(models):
             outputs = _outputs(model, rows, batches[0])
-            for batch, places in zip(batches, of_batches, strict=True):
+            for batch, places in zip(batches, of_batches, strict=not endless):
                 expected = one.reference_loss([rows[i] for i in places], [outputs[i] for i in places])
                 if expected is not None:
                     stated.add("reference_loss")
@@ -167,8 +168,11 @@ def _outputs(model: Model, rows: Rows, batch: Batch) -> list[Mapping[str, Any]]:
     return found
 
 
-def _match(rows: Rows, batches: Sequence[Batch], where: str, pad: int) -> list[list[int]]:
-    """The places among the stated rows of those of each batch, which are all of them, each once; padded alike."""
+def _match(rows: Rows, batches: Sequence[Batch], where: str, pad: int, endless: bool) -> list[list[int]]:
+    """The places among the stated rows of those of each batch, which are all of them, each once; padded alike.
+
+    An endless stream is read until it has given each row; the batch that begins the next round is left out.
+    """
     names = [name for name in (rows[0] if rows else ()) if name in batches[0]]
     if not names:
         raise BrokenError(f"{where}: no batch has a name of its `reference`")
@@ -180,10 +184,15 @@ def _match(rows: Rows, batches: Sequence[Batch], where: str, pad: int) -> list[l
     order = sorted(left, key=lambda shapes: -sum(map(math.prod, shapes)))
     fillers: dict[str, set[str]] = {name: set() for name in names}
     found: list[list[int]] = []
+    remaining = len(rows)
     for number, batch in enumerate(batches):
         count = min(len(batch[name]) for name in names)
         found.append([])
         for place in range(count):
+            if endless and not remaining:  # the next round begins within this batch
+                found.pop()
+                break
+            remaining -= 1
             row = {name: _row_of(batch[name], place, count) for name in names}
             chosen = None
             for shapes in order:
