@@ -29,7 +29,7 @@ from peirce_testing.options import choices, example_options
 from peirce_testing.tiny_models import example_heads, fit_scope, spec_with_heads, tiny_spec
 
 if TYPE_CHECKING:
-    from peirce_queries.languages.language import Formula
+    from peirce_queries import Formula
 
 SEEDS = st.integers(0, 2**16 - 1)
 """Seeds of values. What fails seldom depends on single values, and a seed is drawn and shrunk at once."""
@@ -142,7 +142,7 @@ def examples(kinds: Sequence[str] = SCOPE_KINDS, **which: object) -> SearchStrat
 
 def queries(atoms: SearchStrategy[Formula] | None = None, most: int = 6) -> SearchStrategy[Formula]:
     """Formulas of queries, of at most so many atoms; those of peirce-queries, which must be installed."""
-    from peirce_queries.languages.language import FREE, And, Atom, Constant, Not, Or, Variable
+    from peirce_queries import FREE, And, Atom, Constant, Not, Or, Variable
 
     def grow(inner: SearchStrategy[Formula]) -> SearchStrategy[Formula]:
         several = st.lists(inner, min_size=2, max_size=3).map(tuple)

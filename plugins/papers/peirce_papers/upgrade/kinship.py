@@ -13,6 +13,7 @@ import numpy as np
 from attrs import field, frozen
 
 from peirce.spec import PartSpec
+from peirce_papers.upgrade.kinship_words import UNKNOWN
 from peirce_papers.upgrade.networks import (
     CONTROLS,
     DISTANCE,
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
     from peirce_papers.upgrade.kinship_task import Kinship, ShuffledKinship
     from peirce_text.tasks import TextClassData
 
-KINDS = (
-    "daughter father mother son brother sister husband wife grandfather grandmother grandson granddaughter aunt uncle "
-    "niece nephew"
-)
-"""What a fact says of two people. Their relation has its number; the converse that plus the number of all."""
-SAME = 2 * len(KINDS.split())
-"""The relation of two tokens of one person."""
-UNKNOWN = SAME + 1
 TOLD, SHUFFLED = "jm.atp, told the facts", "jm.atp, told the facts, shuffled"
 _TOLD = {**RELATIONS, "positions": [DISTANCE, PartSpec(use="edges", options={"relations": UNKNOWN})]}
 GAINS: Mapping[str, Mapping[str, Any]] = {

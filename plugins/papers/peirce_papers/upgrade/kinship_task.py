@@ -10,20 +10,12 @@ import torch
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce_papers.upgrade.kinship import KINDS, SAME, UNKNOWN
+from peirce_papers.upgrade.kinship_words import ASKED, KINDS, NAMES, SAME, UNKNOWN
 from peirce_papers.upgrade.task import WithShuffledRelations
 from peirce_text.clutrr.task import Clutrr
 from peirce_text.tasks import TRAIN, TextClassData
 from peirce_text.text.encoding import Ints
 from peirce_text.text.tokenizer import Tokenizer
-
-ASKED = "adam eve"
-"""The two people of each question, where `task.people` is `roles`."""
-NAMES = (
-    "john mary james anna tom kate peter alice george sarah paul emma david jane michael helen robert lucy",
-    "joe nancy ben susan luke diana mark carol max julia frank grace jack clara sam ellen henry rose",
-)
-"""The others in training, and in tests."""
 
 
 class Kinship(Clutrr):

@@ -8,9 +8,8 @@ import pytest
 
 import peirce
 from peirce.spec import InputSpec
-from peirce_papers.upgrade.kinship import KINDS
-from peirce_papers.upgrade.kinship_task import ASKED
-from peirce_papers.upgrade.kinship_task import NAMES as PEOPLE
+from peirce_papers.upgrade.kinship_words import ASKED, KINDS
+from peirce_papers.upgrade.kinship_words import NAMES as PEOPLE
 from peirce_papers.upgrade.rules import ATTRIBUTES, NAMES, PLAIN
 from peirce_text.text.tokenizer import Tokenizer
 

@@ -10,8 +10,9 @@ from rich.console import Console
 
 import peirce
 from peirce.errors import TaskError
-from peirce_papers.upgrade.kinship import KINDS, KINSHIP, SAME, SHUFFLED, TOLD, UNKNOWN, KinshipRow
-from peirce_papers.upgrade.kinship_task import ASKED, NAMES, Kinship
+from peirce_papers.upgrade.kinship import KINSHIP, SHUFFLED, TOLD, KinshipRow
+from peirce_papers.upgrade.kinship_task import Kinship
+from peirce_papers.upgrade.kinship_words import ASKED, KINDS, NAMES, SAME, UNKNOWN
 from peirce_papers.upgrade.networks import SCRATCH
 from peirce_text.clutrr.task import Clutrr, ClutrrOptions
 from peirce_text.text.tokenizer import Tokenizer
