@@ -127,7 +127,8 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """A few pairs, most of which do not entail, so that a constant answer is not right as often as wrong."""
-        lines = ["(p&q),(p|q),1,1,1,1", "(p|q),(p&q),0,1,1,1", "~((p>q)),(p&~(q)),1,0,1,1", "(p>q),q,0,1,1,1", "p,q,0,1,1,1"]
+        lines = ["(p&q),(p|q),1,1,1,1", "(p|q),(p&q),0,1,1,1", "~((p>q)),(p&~(q)),1,0,1,1"]
+        lines += ["(p>q),q,0,1,1,1", "p,q,0,1,1,1"]
         for name in ("train", "validate", "test_easy"):
             (folder / f"{name}.txt").write_text("\n".join(lines * 2) + "\n", encoding="utf-8")
         return {"folder": str(folder), "batch_size": 4}
