@@ -291,7 +291,7 @@ def test_a_compiled_layer_has_the_kernels_without_a_break(model: peirce.Model) -
 
 
 def test_each_kernel_compiles_to_machine_code_for_three_cards() -> None:
-    script = Path(__file__).parents[3] / "benchmarks" / "kernels.py"
+    script = Path(__file__).parents[3] / "benchmarks" / "machine_code.py"
     variables = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     command = [sys.executable, "-P", str(script), "--dtypes", "bf16"]
     variables["PYTHONPATH"] = str(script.parent)

@@ -152,9 +152,3 @@ def queries(atoms: SearchStrategy[Formula] | None = None, most: int = 6) -> Sear
     terms = st.just(FREE) | variables.map(lambda i: Variable(f"e{i}")) | names.map(Constant)
     given = st.builds(Atom, names, terms, terms) if atoms is None else atoms
     return st.recursive(given, grow, max_leaves=most)
-
-
-def register() -> None:
-    """Let `hypothesis.strategies.from_type` know them; hypothesis calls it where it is imported, by its entry point."""
-    for kind, strategy in ((Dims, dims()), (View, views()), (Scope, scopes())):
-        st.register_type_strategy(kind, strategy)

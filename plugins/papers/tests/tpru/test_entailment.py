@@ -63,7 +63,7 @@ def test_rows_are_trained_and_stand_beside_the_papers(tmp_path: Path) -> None:
             figure = found[row, column]
             assert figure["paper"] == printed
             assert figure["seeds"] == (1 if column in ("valid", "easy") else 0)
-    assert found["h1", "valid"]["mean"] == 25.0
+    assert found["h1", "valid"]["mean"] == 20.0
 
 
 @pytest.mark.parametrize(

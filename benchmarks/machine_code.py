@@ -3,7 +3,7 @@
 A row is a kernel, a dtype and a target: registers of a thread, shared memory of a program, and what spills from
 registers to memory. The compiler and the assembler are those of the package triton. Rows go to results/kernels.json.
 
-python benchmarks/kernels.py [--only TEXT] [--dtypes NAME ...] [--targets N ...]
+python benchmarks/machine_code.py [--only TEXT] [--dtypes NAME ...] [--targets N ...]
 """
 
 from __future__ import annotations
