@@ -3,7 +3,9 @@
 Each reads a batch of vectors: one pass in inference, and one with the gradients of inputs and weights. The plain loop
 computes eq. 2 to 7 token by token, as the published code does; U and R are made once a pass.
 
-python benchmarks/recurrent.py [--repeats N] [--batch N] [--length N] [--width N]
+With `--threads N` time is on the clock, and the results are in `recurrent-threads.json`.
+
+python benchmarks/recurrent.py [--repeats N] [--batch N] [--length N] [--width N] [--threads N]
 """
 
 from __future__ import annotations
@@ -117,7 +119,7 @@ def main() -> None:
             }
             for name in runs
         ]
-    record("recurrent", rows)
+    record("recurrent" if options.threads == 1 else "recurrent-threads", rows)
 
 
 if __name__ == "__main__":
