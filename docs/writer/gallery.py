@@ -80,6 +80,11 @@ TABLES = {
         "accuracy upgrade-rules.csv",
         "Conclusions judged right, %, by the rules in a row that lead to them",
     ),
+    "upgrade/clutrr": (
+        "plugins/papers/upgrade.md",
+        "accuracy upgrade-clutrr.csv",
+        "Stories answered right, %, by the facts from one person to the other",
+    ),
     "folio": (
         "plugins/text/reasoning.md",
         "accuracy folio.csv",
