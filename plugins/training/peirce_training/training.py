@@ -421,9 +421,11 @@ class Training:
             for identity in (self._identity(), state["identity"])
         )
         if differing := differences(ours, theirs):
+            start = "weights to start from"
+            chosen = "; without a spec that start is taken which is there today, so name it (SPEC, or --from MODEL)"
             raise TaskError(
                 f"{found.path} belongs to another training: {differing}. Resume with the settings and the files it was "
-                "started with, or start again in another directory"
+                f"started with{chosen * (ours.get(start) != theirs.get(start))}, or start again in another directory"
             )
         load_whole_tensors(self.model, tensors["model"], self.frozen)
         restore_optimizer(self.raw_optimizer, self.parameters, tensors["optimizer"])
