@@ -94,10 +94,7 @@ class RulesUpgrades(Upgrades[RulesRow]):
 
     def count_right(self, model: Model, data: Any, task: Any = None) -> Iterator[dict[str, Any]]:
         """The test problems of each sampler and depth."""
-        import torch
-
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.training.precision == "bf16"):
-            right = (task or self.task).right(model, data, "test")
+        right = self.right(model, data, task)
         notes = data.splits["test"].notes
         for sampler, depth in dict.fromkeys(notes):
             here = np.array([note == (sampler, depth) for note in notes])

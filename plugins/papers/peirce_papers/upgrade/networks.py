@@ -13,7 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import numpy as np
 from attrs import evolve, frozen
+from numpy.typing import NDArray
 
 from peirce.registry import default_registry, load_spec
 from peirce.spec import PartSpec, Spec
@@ -78,6 +80,14 @@ class Upgrades(Networks[R]):
     @abstractmethod
     def kinds(self) -> tuple[type[Any], type[Any]]:
         """The class of the task, and that of the task for relations that are shuffled."""
+
+    def right(self, model: Model, data: Any, task: Any) -> NDArray[np.bool_]:
+        """Whether each test example is answered right, by a task, and in the precision of the training."""
+        import torch
+
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.training.precision == "bf16"):
+            found: NDArray[np.bool_] = (task or self.task).right(model, data, "test")
+        return found
 
     @abstractmethod
     def count_right(self, model: Model, data: Any, task: Any = None) -> Iterator[Mapping[str, Any]]:
