@@ -6,7 +6,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
@@ -22,7 +22,6 @@ import hypothesis
 import torch
 from attrs import define, evolve, field, frozen
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from peirce.parts import Dims
 from peirce.registry import Registered, Registry, contain_panics
@@ -42,9 +41,6 @@ _SETTINGS = settings(
     derandomize=True, deadline=None, database=None, print_blob=False, report_multiple_bugs=False,
     phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck),
 )  # fmt: skip
-_NO_CONSTANTS = patch.object(HypothesisProvider, "_maybe_draw_constant", lambda *_, **__: None, create=True)
-"""Hypothesis also draws constants of all local modules that are imported so far, which differ from run to run, take a
-third of a second to read, and are kept in a folder `.hypothesis`; there is no setting for it."""
 FAILING = 50
 """How many examples are drawn to find a smaller one than one of those that are always tried and failed."""
 SHRINKING = 1.0
@@ -301,6 +297,19 @@ def check(
     return wrap
 
 
+def _without_constants() -> AbstractContextManager[object]:
+    """Keep hypothesis from drawing constants of all local modules that are imported so far.
+
+    They differ from run to run, take a third of a second to read, and are kept in a folder `.hypothesis`. There is no
+    setting for it. Older releases draw none.
+    """
+    try:
+        from hypothesis.internal.conjecture.providers import HypothesisProvider
+    except ImportError:
+        return nullcontext()
+    return patch.object(HypothesisProvider, "_maybe_draw_constant", lambda *_, **__: None, create=True)
+
+
 def on_examples(
     harness: Harness,
     body: Callable[[Harness, Example], None],
@@ -366,7 +375,7 @@ def on_examples(
     limits = settings(_SETTINGS, max_examples=FAILING if failures else more)
     smallest = next(iter(failures.values()), None)
     try:
-        with _NO_CONSTANTS:
+        with _without_constants():
             limits(given(strategies.examples(usable, **which))(attempt))()
     except Exception as error:
         if not failures:  # a mistake in the strategies
